@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+
+#include "base/alloc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool str_startswith(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool str_endswith(const char *s, const char *suffix)
+{
+    size_t ls = strlen(s), lx = strlen(suffix);
+
+    return ls >= lx && memcmp(s + ls - lx, suffix, lx) == 0;
+}
+
+bool str_copy_n(char *dst, size_t size, const char *src, size_t len)
+{
+    bool whole = len < size;
+
+    assert(size > 0);
+    if (!whole) {
+        len = size - 1;
+        while (len > 0 && ((unsigned char)src[len] & 0xc0) == 0x80)
+            len--;
+    }
+    memcpy(dst, src, len);
+    dst[len] = '\0';
+    return whole;
+}
+
+bool str_copy(char *dst, size_t size, const char *src)
+{
+    return str_copy_n(dst, size, src, strlen(src));
+}
+
+int str_to_i64(const char *s, long long *ret)
+{
+    char *end;
+    long long v;
+
+    errno = 0;
+    v = strtoll(s, &end, 10);
+    if (errno == ERANGE)
+        return -ERANGE;
+    if (end == s || *end != '\0')
+        return -EINVAL;
+    *ret = v;
+    return 0;
+}
+
+/* Length of the valid UTF-8 sequence at s (RFC 3629), 0 when there is none; its code point. */
+static size_t utf8_decode(const unsigned char *s, size_t len, uint32_t *ret_code)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n;
+    uint32_t code;
+
+    if (s[0] < 0x80) {
+        *ret_code = s[0];
+        return 1;
+    }
+    n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4 || len < n)
+        return 0;
+    code = s[0] & (0xffu >> (n + 1));
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+        return 0;
+    *ret_code = code;
+    return n;
+}
+
+/* Codes that reorder what a terminal or page shows (Unicode UAX #9). */
+static bool is_bidi_control(uint32_t code)
+{
+    return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+           code == 0x200e || code == 0x200f || code == 0x061c;
+}
+
+size_t str_sanitize(char *dst, size_t size, const char *src, size_t len)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+    const unsigned char *s = (const unsigned char *)src;
+    size_t out = 0;
+
+    assert(size > 0);
+    for (size_t i = 0; i < len;) {
+        uint32_t code = 0;
+        size_t n = utf8_decode(s + i, len - i, &code), width = n;
+        const char *from = src + i;
+
+        if (n == 0) {
+            n = 1;
+            width = 3;
+            from = replacement;
+        } else if (code == '\t' || code == '\r' || code == '\n') {
+            from = " ";
+        } else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
+            width = 3;
+            from = replacement;
+        } else if (is_bidi_control(code)) {
+            width = 0;
+        }
+        if (out + width >= size)
+            break;
+        memcpy(dst + out, from, width);
+        out += width;
+        i += n;
+    }
+    dst[out] = '\0';
+    return out;
+}
+
+void strbuf_done(struct strbuf *b)
+{
+    free(b->s);
+    memset(b, 0, sizeof(*b));
+}
+
+void strbuf_reset(struct strbuf *b)
+{
+    b->len = 0;
+    if (b->s)
+        b->s[0] = '\0';
+}
+
+static void strbuf_reserve(struct strbuf *b, size_t more)
+{
+    size_t need = b->len + more + 1;
+
+    if (need <= b->cap)
+        return;
+    b->cap = need < 64 ? 64 : need + need / 2;
+    b->s = xreallocarray(b->s, b->cap, 1);
+}
+
+void strbuf_add(struct strbuf *b, const char *s, size_t len)
+{
+    strbuf_reserve(b, len);
+    memcpy(b->s + b->len, s, len);
+    b->len += len;
+    b->s[b->len] = '\0';
+}
+
+void strbuf_adds(struct strbuf *b, const char *s)
+{
+    strbuf_add(b, s, strlen(s));
+}
+
+void strbuf_addc(struct strbuf *b, char c)
+{
+    strbuf_add(b, &c, 1);
+}
+
+void strbuf_addf(struct strbuf *b, const char *format, ...)
+{
+    va_list ap, again;
+    int n;
+
+    va_start(ap, format);
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, format, ap);
+    va_end(ap);
+    assert(n >= 0);
+    strbuf_reserve(b, (size_t)n);
+    vsnprintf(b->s + b->len, (size_t)n + 1, format, again);
+    va_end(again);
+    b->len += (size_t)n;
+}
+
+const char *strbuf_str(const struct strbuf *b)
+{
+    return b->s ? b->s : "";
+}

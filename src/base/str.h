@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_BASE_STR_H
+#define REKNIT_BASE_STR_H
+
+/* Strings: bounded copies into fixed fields, a growing buffer, and the one place where hostile
+ * text becomes text that may be shown. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static inline bool streq(const char *a, const char *b)
+{
+    return __builtin_strcmp(a, b) == 0;
+}
+bool str_startswith(const char *s, const char *prefix);
+bool str_endswith(const char *s, const char *suffix);
+
+/* Copies at most size - 1 bytes of src and terminates; never cuts a UTF-8 sequence in two.
+ * Returns whether all of it fitted. */
+bool str_copy(char *dst, size_t size, const char *src);
+bool str_copy_n(char *dst, size_t size, const char *src, size_t len);
+#define STR_COPY(array, src) str_copy((array), sizeof(array), (src))
+
+/* Whole-string numbers, base 10: 0, -EINVAL (not a number, or text behind it), -ERANGE. */
+int str_to_i64(const char *s, long long *ret);
+
+/* Makes len bytes of anything printable into dst: valid UTF-8 stays, control codes and invalid
+ * bytes become U+FFFD or a blank (tab, CR, LF), bidirectional overrides are dropped. Terminates;
+ * returns the length. Use for every text of a log, job or user that is stored or shown. */
+size_t str_sanitize(char *dst, size_t size, const char *src, size_t len);
+
+struct strbuf {
+    char *s; /* always terminated once anything was added; NULL before */
+    size_t len, cap;
+};
+
+void strbuf_done(struct strbuf *b);
+void strbuf_reset(struct strbuf *b); /* empties, keeps the memory */
+void strbuf_add(struct strbuf *b, const char *s, size_t len);
+void strbuf_adds(struct strbuf *b, const char *s);
+void strbuf_addc(struct strbuf *b, char c);
+void strbuf_addf(struct strbuf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *strbuf_str(const struct strbuf *b); /* never NULL */
+
+#define _cleanup_strbuf_ __attribute__((cleanup(strbuf_done)))
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CLI_CLI_H
+#define REKNIT_CLI_CLI_H
+
+/* The command line is a table of verbs. A verb gets its own argc/argv (argv[0] is the verb's
+ * name, getopt state is fresh) and returns the exit status. */
+
+enum exit_status {
+    EXIT_OK = 0,
+    EXIT_TROUBLE = 1,  /* an input could not be judged, a thing was not found, ... */
+    EXIT_USAGE = 2,    /* the command line is wrong */
+    EXIT_STOPPED = 75, /* reknit run gave up: another try is pointless (EX_TEMPFAIL) */
+};
+
+struct verb {
+    const char *name;
+    const char *summary; /* one line, for `reknit --help` */
+    const char *help;    /* all of `reknit VERB --help` */
+    int (*run)(int argc, char **argv);
+};
+
+/* Each verb is a const object in its own file: extern const struct verb verb_NAME; listed in
+ * main.c. */
+
+/* "reknit VERB: text\nTry 'reknit VERB --help'." to stderr; returns EXIT_USAGE. */
+int usage_error(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknit: finds the verb, answers --help and --version, leaves the rest to the verb. */
+
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct verb *const verbs[] = {
+    NULL,
+};
+
+static void print_help(void)
+{
+    puts("usage: reknit VERB [OPTION]... [ARGUMENT]...\n"
+         "\n"
+         "Keeps training jobs running: finds out why one failed, and restarts it or stops.\n"
+         "\n"
+         "verbs:");
+    for (size_t i = 0; verbs[i]; i++)
+        printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    puts("\n"
+         "'reknit VERB --help' explains a verb; 'reknit --version' names the release.");
+}
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; verbs[i]; i++)
+        if (streq(verbs[i]->name, name))
+            return verbs[i];
+    return NULL;
+}
+
+int usage_error(const char *verb, const char *format, ...)
+{
+    va_list ap;
+
+    fprintf(stderr, "reknit %s: ", verb);
+    va_start(ap, format);
+    vfprintf(stderr, format, ap);
+    va_end(ap);
+    fprintf(stderr, "\nTry 'reknit %s --help'.\n", verb);
+    return EXIT_USAGE;
+}
+
+/* Whether --help stands among the verb's own options, before "--" or the first argument. */
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc && argv[i][0] == '-' && !streq(argv[i], "--"); i++)
+        if (streq(argv[i], "--help") || streq(argv[i], "-h"))
+            return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    const struct verb *verb;
+
+    log_init("reknit", LOG_LEVEL_INFO);
+    if (argc < 2 || streq(argv[1], "--help") || streq(argv[1], "-h") || streq(argv[1], "help")) {
+        print_help();
+        return argc < 2 ? EXIT_USAGE : EXIT_OK;
+    }
+    if (streq(argv[1], "--version")) {
+        puts("reknit " REKNIT_VERSION);
+        return EXIT_OK;
+    }
+    verb = find_verb(argv[1]);
+    if (!verb) {
+        fprintf(stderr, "reknit: there is no verb '%s'\nTry 'reknit --help'.\n", argv[1]);
+        return EXIT_USAGE;
+    }
+    if (wants_help(argc - 1, argv + 1)) {
+        fputs(verb->help, stdout);
+        return EXIT_OK;
+    }
+    optind = 1;
+    return verb->run(argc - 1, argv + 1);
+}

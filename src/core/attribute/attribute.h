@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CORE_ATTRIBUTE_ATTRIBUTE_H
+#define REKNIT_CORE_ATTRIBUTE_ATTRIBUTE_H
+
+/* Evidence of one attempt, gathered signal by signal in bounded memory, and the judgement on it.
+ * The same two functions serve a dead log (`reknit diagnose`) and a live attempt. */
+
+#include "base/cleanup.h"
+#include "core/model/incident.h"
+
+struct evidence;
+
+struct evidence *evidence_new(void);
+struct evidence *evidence_free(struct evidence *e);
+DEFINE_CLEANUP(struct evidence *, evidence_free);
+
+/* In the order in which the source wrote them, per file. */
+void evidence_add(struct evidence *e, const struct signal *s);
+
+enum ending {
+    ENDING_UNKNOWN,   /* a log alone: it may have ended or still be running */
+    ENDING_EXITED,    /* the job's process ended; evidence holds its SIGNAL_EXIT */
+    ENDING_HUNG,      /* a live detector found that it stopped making progress */
+    ENDING_REQUESTED, /* the user or the scheduler asked for the end */
+    ENDING_MAX,
+    ENDING_INVALID = -EINVAL,
+};
+
+/* Judges what has been gathered. Pure: may be called at any time, again after more evidence. */
+void attribute(const struct evidence *e, enum ending ending, struct incident *ret);
+
+#endif

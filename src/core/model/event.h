@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CORE_MODEL_EVENT_H
+#define REKNIT_CORE_MODEL_EVENT_H
+
+/* Everything that is ever journaled. Inputs come from outside through the pump; derived events
+ * are core's own. A restart folds both (event by event, deciding nothing); a replay feeds the
+ * inputs alone and compares what core derives.
+ *
+ * Events are values. The field tables in event_fields.c describe every member once: the journal
+ * encodes and decodes by them, `explain` prints by them. */
+
+#include "core/model/incident.h"
+#include "core/policy/policy.h"
+
+#include <stddef.h>
+
+#define JOB_NAME_LEN 128
+
+enum event_kind {
+    /* inputs */
+    EVENT_POLICY,          /* the policy that holds from now on */
+    EVENT_JOB_SEEN,        /* a job begins to exist for reknit */
+    EVENT_ATTEMPT_STARTED, /* its processes run */
+    EVENT_SIGNAL,          /* an observed fact about the running attempt */
+    EVENT_ATTEMPT_EXITED,  /* its first process ended; some may still live */
+    EVENT_ATTEMPT_GONE,    /* no process of it is left */
+    EVENT_LOGS_DRAINED,    /* its output has been read to the end */
+    EVENT_TICK,            /* core_deadline() has passed */
+    EVENT_RESULT,          /* what became of an intent */
+    EVENT_OPERATOR,        /* somebody asks for something */
+    EVENT_RUNNER_LOST,     /* reknit itself died while the job ran, its processes with it */
+    /* derived */
+    EVENT_FINDING,     /* a detector's statement */
+    EVENT_INTERRUPTED, /* the attempt no longer makes useful progress: recorded at once */
+    EVENT_VERDICT,     /* the incident, judged when the evidence is in */
+    EVENT_DECISION,    /* what to do about it, by which rule, from which budget */
+    EVENT_INTENT,      /* one idempotent step towards it */
+    EVENT_JOB_ENDED,   /* nothing more will be done for this job */
+    EVENT_MAX,
+    EVENT_INVALID = -EINVAL,
+};
+DECLARE_NAMES(event_kind, enum event_kind);
+
+static inline bool event_is_input(enum event_kind k)
+{
+    return k < EVENT_FINDING;
+}
+
+enum finding {
+    FINDING_HANG_SUSPECTED, /* 0.6 T: collect evidence */
+    FINDING_HANG,           /* T passed and a second signal agrees */
+    FINDING_CRASH,
+    FINDING_RECOVERED, /* progress again after a suspicion or a root line */
+    FINDING_MAX,
+    FINDING_INVALID = -EINVAL,
+};
+DECLARE_NAMES(finding, enum finding);
+
+enum action {
+    ACTION_NONE,
+    ACTION_RESTART,
+    ACTION_RESTART_EXCLUDING,
+    ACTION_STOP,     /* give up: another try is pointless or not allowed */
+    ACTION_COMPLETE, /* the job is done */
+    ACTION_MAX,
+    ACTION_INVALID = -EINVAL,
+};
+DECLARE_NAMES(action, enum action);
+
+enum intent {
+    INTENT_INSPECT, /* collect evidence about the processes (states, stacks, ranks) */
+    INTENT_KILL,    /* end every process of the attempt */
+    INTENT_START,   /* start the next attempt, not before `not_before` */
+    INTENT_MAX,
+    INTENT_INVALID = -EINVAL,
+};
+DECLARE_NAMES(intent, enum intent);
+
+enum outcome {
+    OUTCOME_DONE,
+    OUTCOME_FAILED,
+    OUTCOME_UNKNOWN, /* timed out: look before repeating */
+    OUTCOME_MAX,
+    OUTCOME_INVALID = -EINVAL,
+};
+DECLARE_NAMES(outcome, enum outcome);
+
+enum request {
+    REQUEST_INTERRUPT, /* SIGINT or SIGTERM: end the job, do not restart it */
+    REQUEST_MAX,
+    REQUEST_INVALID = -EINVAL,
+};
+DECLARE_NAMES(request, enum request);
+
+struct job_facts {
+    char command[512]; /* for people; never executed from here */
+    char directory[256];
+    char user[64];
+    char host[NODE_NAME_LEN];
+    char program[64]; /* version of reknit */
+};
+
+struct attempt_facts {
+    int64_t pid;
+    uint64_t intent; /* seq of the INTENT_START that asked for it, 0 = the first */
+    char log[256];   /* path of the kept output */
+};
+
+struct finding_facts {
+    enum finding finding;
+    usec_t timeout; /* T in force, 0 = not a timeout */
+    usec_t silent;  /* since the last progress */
+    enum phase phase;
+    char why[256];
+};
+
+struct decision_facts {
+    enum action action;
+    char rule[48]; /* name of the policy rule, as in docs/OPERATIONS.md */
+    char why[256];
+    uint32_t used, allowed; /* of the budget that the rule looked at */
+    usec_t delay;           /* before the next attempt */
+};
+
+struct intent_facts {
+    enum intent intent;
+    usec_t not_before;
+    uint32_t signal; /* INTENT_KILL: signal to begin with */
+    usec_t grace;    /* INTENT_KILL: until SIGKILL */
+};
+
+struct result_facts {
+    uint64_t intent; /* seq of the EVENT_INTENT */
+    enum outcome outcome;
+    char detail[256];
+};
+
+struct request_facts {
+    enum request request;
+    int32_t signal;
+    char who[64];
+};
+
+struct ended_facts {
+    enum action action; /* COMPLETE or STOP */
+    int32_t exit_code;  /* for the caller: the job's own, or 75 (EX_TEMPFAIL) when stopped */
+};
+
+struct event {
+    uint64_t seq;    /* position in the journal, from 1; set by the pump before core_step */
+    uint64_t parent; /* derived: seq of the input; inputs: 0 */
+    usec_t time_us;  /* stamped by the pump */
+    enum event_kind kind;
+    char job[JOB_NAME_LEN]; /* "" = concerns all */
+    uint32_t attempt;       /* from 1; 0 = concerns the job */
+    union {
+        struct policy policy;
+        struct job_facts seen;
+        struct attempt_facts started;
+        struct signal signal;
+        struct exit_fact exited;
+        struct result_facts result;
+        struct request_facts request;
+        struct finding_facts finding;
+        struct incident incident;
+        struct decision_facts decision;
+        struct intent_facts intended;
+        struct ended_facts ended;
+    };
+};
+
+#endif

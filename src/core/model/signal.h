@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CORE_MODEL_SIGNAL_H
+#define REKNIT_CORE_MODEL_SIGNAL_H
+
+/* A signal is one observed fact: what extract makes of a log line, what a source sees of a
+ * process. It carries what the catalogue says about its signature, so that core never needs the
+ * catalogue itself, and a replayed journal judges with the catalogue of its day.
+ *
+ * Fixed-size fields: a signal is a value, copied freely, owned by whoever holds it. All text is
+ * sanitised UTF-8 (str_sanitize) before it gets in here. */
+
+#include "base/time.h"
+#include "core/model/kinds.h"
+
+#include <stdint.h>
+
+#define SIGNATURE_MAX   48
+#define NODE_NAME_LEN   128
+#define DEVICE_NAME_LEN 24 /* PCI "domain:bus:device", lower case, as "0000:4d:00" */
+#define PEER_NAME_LEN   64
+#define EXCERPT_LEN     400
+
+#define RANK_NONE    (-1)
+#define STEP_NONE    (-1)
+#define NUMBER_NONE  INT64_MIN       /* a number that the line did not give */
+#define METRIC_NAN   (INT64_MIN + 1) /* the line gave nan */
+#define METRIC_INF   INT64_MAX       /* ... or inf */
+#define METRIC_SCALE 1000000         /* loss and the like are stored in millionths */
+
+enum signal_kind {
+    SIGNAL_HIT,        /* a catalogue signature matched a line; no numbers */
+    SIGNAL_STEP,       /* training steps were completed */
+    SIGNAL_CHECKPOINT, /* a checkpoint began, became durable, or was loaded */
+    SIGNAL_PHASE,      /* a phase in which silence is normal began or ended */
+    SIGNAL_COLLECTIVE, /* a watchdog's view of one rank's collectives */
+    SIGNAL_EXIT,       /* a process of the job ended */
+    SIGNAL_ACTIVITY,   /* what the job's processes did since the last sample */
+    SIGNAL_OUTPUT,     /* output was seen, without other meaning; at most one a second and file */
+    SIGNAL_MAX,
+    SIGNAL_INVALID = -EINVAL,
+};
+DECLARE_NAMES(signal_kind, enum signal_kind);
+
+enum phase {
+    PHASE_STEADY, /* no special phase */
+    PHASE_STARTUP,
+    PHASE_CHECKPOINT,
+    PHASE_EVALUATION,
+    PHASE_LOADING,
+    PHASE_COMPILATION,
+    PHASE_SHUTDOWN,
+    PHASE_MAX,
+    PHASE_INVALID = -EINVAL,
+};
+DECLARE_NAMES(phase, enum phase);
+
+enum edge {
+    EDGE_POINT, /* neither begin nor end: the fact itself */
+    EDGE_BEGIN,
+    EDGE_END,
+    EDGE_MAX,
+    EDGE_INVALID = -EINVAL,
+};
+DECLARE_NAMES(edge, enum edge);
+
+/* Whom the line names, or whose process printed it. Unknown: RANK_NONE, "". */
+struct entity {
+    int32_t rank; /* global rank, JAX task, MPI process number */
+    int32_t local_rank;
+    char node[NODE_NAME_LEN];
+    char device[DEVICE_NAME_LEN];
+    char peer[PEER_NAME_LEN]; /* other end of a connection: address or node name */
+};
+
+struct step_fact {
+    int64_t step;      /* STEP_NONE: a step of unknown number */
+    int64_t total;     /* planned steps, or NUMBER_NONE */
+    usec_t duration;   /* of one step, as the line says, or NUMBER_NONE */
+    int64_t loss;      /* in 1/METRIC_SCALE; NUMBER_NONE, METRIC_NAN, METRIC_INF */
+    int64_t grad_norm; /* likewise */
+    int64_t rate;      /* throughput (tokens/s, samples/s, TFLOP/s: whatever grows when the job is
+                          faster) in 1/METRIC_SCALE, or NUMBER_NONE */
+    bool skipped;      /* the optimizer skipped the update (overflow) */
+};
+
+struct checkpoint_fact {
+    enum edge edge; /* BEGIN: saving; END: durable; POINT: loaded for a resume */
+    int64_t step;   /* or STEP_NONE */
+};
+
+struct phase_fact {
+    enum phase phase;
+    enum edge edge;
+};
+
+struct collective_fact {
+    char group[40];    /* process group, "" unknown */
+    char op[24];       /* "ALLREDUCE", "" unknown */
+    int64_t seq;       /* sequence number that timed out, or NUMBER_NONE */
+    int64_t numel;     /* elements in, or NUMBER_NONE */
+    int64_t enqueued;  /* last enqueued, or NUMBER_NONE */
+    int64_t completed; /* last completed, or NUMBER_NONE */
+    usec_t waited;     /* how long it ran, or NUMBER_NONE */
+};
+
+struct exit_fact {
+    int64_t pid;
+    int32_t code;   /* exit status, or -1 when a signal ended it */
+    int32_t signal; /* 0: exited by itself */
+};
+
+struct activity_fact {
+    usec_t interval; /* length of the sample */
+    usec_t cpu;      /* user + system time of all processes in it */
+    int64_t io;      /* bytes read and written by system calls in it (/proc/PID/io) */
+    int32_t processes;
+    int32_t stopped; /* in state T or t */
+    int32_t blocked; /* in state D during the whole sample */
+};
+
+struct signal {
+    enum signal_kind kind;
+    enum provenance provenance;
+    usec_t time_us; /* the source's own clock, USEC_UNKNOWN when it shows none */
+    uint32_t file;  /* index into the attempt's list of inputs */
+    uint64_t line;  /* from 1; 0 = not from a text */
+    uint64_t offset;
+
+    /* From the catalogue entry (kind HIT and all the others that a line caused). */
+    char signature[SIGNATURE_MAX];
+    enum layer layer;
+    enum role role;
+    enum cause cause;
+    enum blame blame;
+    enum advice advice; /* ADVICE_NONE: leave it to the cause */
+    int32_t confidence; /* percent that this line alone proves its cause */
+
+    struct entity who;
+    union {
+        struct step_fact step;
+        struct checkpoint_fact checkpoint;
+        struct phase_fact phase;
+        struct collective_fact collective;
+        struct exit_fact exit;
+        struct activity_fact activity;
+    };
+    char text[EXCERPT_LEN]; /* the cleaned line around the match */
+};
+
+/* An empty signal of the kind: every field "unknown". */
+struct signal signal_make(enum signal_kind kind, enum provenance provenance);
+
+#endif

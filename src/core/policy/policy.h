@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CORE_POLICY_POLICY_H
+#define REKNIT_CORE_POLICY_POLICY_H
+
+/* The policy: what may be done for which cause, how often, how fast. Loaded from YAML by
+ * src/config, journaled as an input (so that a replay judges with the policy of its day). */
+
+#include "base/time.h"
+#include "core/model/kinds.h"
+
+struct cause_policy {
+    uint32_t retries; /* of the same failure without progress in between; 0 = stop at once */
+    usec_t backoff;   /* before the first retry; doubles with every failure without progress */
+    usec_t backoff_max;
+};
+
+/* Hang detection: algorithm b.3. T = clamp(max(factor*q99, q50 + 10*1.4826*MAD, 1.5*max gap)). */
+struct hang_policy {
+    bool enabled;
+    usec_t timeout_min; /* T is never below */
+    usec_t timeout_max; /* ... or above */
+    uint32_t factor;    /* kappa */
+    usec_t first_step;  /* until the first step of a job whose start-up time is not known */
+    usec_t checkpoint;  /* least time a checkpoint may take */
+    usec_t evaluation;  /* ... an evaluation */
+    usec_t compilation; /* added when the job says that it compiles */
+};
+
+struct policy {
+    char name[64];
+    uint32_t max_restarts;         /* in the life of the job */
+    uint32_t max_restarts_per_day; /* in any 24 h */
+    uint32_t max_without_progress; /* consecutive attempts of any cause without progress */
+    uint32_t max_without_step;     /* consecutive attempts that completed no step at all */
+    usec_t verdict_wait;           /* log text lags behind the exit: wait at most so long */
+    usec_t kill_grace;             /* between TERM and KILL */
+    struct hang_policy hang;
+    struct cause_policy cause[CAUSE_MAX];
+};
+
+/* The built-in default, sound without any file. */
+void policy_default(struct policy *ret);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/intset.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void durations_parse_and_refuse(void **state)
+{
+    usec_t us;
+
+    assert_int_equal(duration_parse("90s", &us), 0);
+    assert_int_equal(us, 90 * USEC_PER_SEC);
+    assert_int_equal(duration_parse("1h 30m", &us), 0);
+    assert_int_equal(us, 90 * USEC_PER_MIN);
+    assert_int_equal(duration_parse("1.5s", &us), 0);
+    assert_int_equal(us, 1500 * USEC_PER_MSEC);
+    us = 7;
+    assert_int_equal(duration_parse("90", &us), -EINVAL);
+    assert_int_equal(duration_parse("", &us), -EINVAL);
+    assert_int_equal(duration_parse("-5s", &us), -EINVAL);
+    assert_int_equal(duration_parse("5 fortnights", &us), -EINVAL);
+    assert_int_equal(duration_parse("99999999999999d", &us), -ERANGE);
+    assert_int_equal(us, 7);
+}
+
+static void durations_format(void **state)
+{
+    char buf[DURATION_TEXT_MAX];
+
+    assert_string_equal(duration_format(850 * USEC_PER_MSEC, buf), "850ms");
+    assert_string_equal(duration_format(1400 * USEC_PER_MSEC, buf), "1.4s");
+    assert_string_equal(duration_format(123 * USEC_PER_SEC, buf), "2min 03s");
+    assert_string_equal(duration_format(200 * USEC_PER_MIN, buf), "3h 20min");
+    assert_string_equal(duration_format(USEC_NEVER, buf), "never");
+}
+
+static void timestamps_format(void **state)
+{
+    char buf[TIMESTAMP_TEXT_MAX];
+    usec_t us = days_from_civil(2024, 2, 29) * USEC_PER_DAY + 3 * USEC_PER_HOUR + 4500;
+
+    assert_string_equal(timestamp_format(us, buf), "2024-02-29T03:00:00.004Z");
+    assert_string_equal(timestamp_format(-1000, buf), "1969-12-31T23:59:59.999Z");
+    assert_int_equal(days_from_civil(1970, 1, 1), 0);
+    assert_int_equal(days_from_civil(2000, 3, 1), 11017);
+}
+
+static void hostile_text_is_made_printable(void **state)
+{
+    char out[64];
+
+    str_sanitize(out, sizeof(out), "a\tb\x1b[0m\xff", 8);
+    assert_string_equal(out, "a b\xef\xbf\xbd[0m\xef\xbf\xbd");
+    /* overlong encoding, surrogate, right-to-left override */
+    str_sanitize(out, sizeof(out), "\xc0\xaf\xed\xa0\x80\xe2\x80\xaex", 9);
+    assert_string_equal(out + strlen(out) - 1, "x");
+    assert_null(strstr(out, "\xe2\x80\xae"));
+    /* never cut inside a sequence */
+    assert_int_equal(str_sanitize(out, 4, "ab\xc3\xa9", 4), 2);
+}
+
+static void copies_are_bounded(void **state)
+{
+    char out[4];
+
+    assert_true(STR_COPY(out, "abc"));
+    assert_false(STR_COPY(out, "abcd"));
+    assert_string_equal(out, "abc");
+    assert_false(STR_COPY(out, "ab\xc3\xa9"));
+    assert_string_equal(out, "ab");
+}
+
+static void intsets_keep_order_and_round_trip(void **state)
+{
+    struct intset s = {0}, back = {0};
+    _cleanup_strbuf_ struct strbuf text = {0};
+
+    assert_int_equal(intset_parse(&s, "9,0-3,7"), 0);
+    assert_true(intset_has(&s, 2));
+    assert_false(intset_has(&s, 4));
+    assert_false(intset_add(&s, 9));
+    intset_format(&s, &text);
+    assert_string_equal(strbuf_str(&text), "0-3,7,9");
+    assert_int_equal(intset_parse(&back, "0-99999999"), -ERANGE);
+    assert_int_equal(intset_parse(&back, "1,,2"), -EINVAL);
+    intset_done(&s);
+    intset_done(&back);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(durations_parse_and_refuse),
+        cmocka_unit_test(durations_format),
+        cmocka_unit_test(timestamps_format),
+        cmocka_unit_test(hostile_text_is_made_printable),
+        cmocka_unit_test(copies_are_bounded),
+        cmocka_unit_test(intsets_keep_order_and_round_trip),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
