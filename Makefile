@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The commands a person types. meson and ninja do the work; this file knows no source file.
+#
+#   make            build into build/bin/
+#   make test       every test; the last line says how many passed
+#   make demo       a real 4-rank PyTorch job, broken twice, brought to its end
+#   make bench      speed and memory against wc, grep and ripgrep
+#   make soak       the kill tests, ten times as many
+#   make coverage   line coverage of src/core
+#   make format     clang-format over all sources
+#   make install    into $(DESTDIR)$(PREFIX)
+#   make clean      remove every build folder
+#
+# Packages that are missing are installed first (tools/packages); DEPS=no leaves that out.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+MESON ?= meson
+DEPS ?= yes
+
+.PHONY: all build test demo bench soak coverage format install clean deps-%
+all: build
+
+deps-%:
+	@[ "$(DEPS)" = no ] || tools/install-deps $(subst +, ,$*)
+
+build: deps-build
+	@tools/build build -Dprefix=$(abspath $(PREFIX))
+
+test: deps-build+test+demo
+	@tools/run-tests -j $(JOBS)
+
+demo: deps-build+demo
+	@tools/build build -Dprefix=$(abspath $(PREFIX))
+	@demo/run
+
+bench: deps-build+bench
+	@tools/build build -Dprefix=$(abspath $(PREFIX))
+	@bench/run
+
+soak: deps-build+test+demo
+	@tools/build build -Dprefix=$(abspath $(PREFIX))
+	@REKNIT_TEST_KILLS=300 /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/system -m soak
+
+coverage: deps-build+test+coverage
+	@tools/build build-coverage -Db_coverage=true -Dbuildtype=debug
+	@$(MESON) test -C build-coverage --no-rebuild --quiet --suite unit --suite replay
+	@gcovr --root . --filter src/ --print-summary --exclude-throw-branches build-coverage
+
+format: deps-test
+	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' | xargs clang-format-14 -i
+
+# Not from an unprivileged build folder's point of view a build step: it only copies.
+install:
+	@test -x build/bin/reknit || { echo "run 'make' first" >&2; exit 1; }
+	DESTDIR=$(DESTDIR) $(MESON) install -C build --no-rebuild --quiet
+
+clean:
+	rm -rf build build-*
