@@ -43,6 +43,27 @@ bool str_copy(char *dst, size_t size, const char *src)
     return str_copy_n(dst, size, src, strlen(src));
 }
 
+void str_printf(char *dst, size_t size, const char *format, ...)
+{
+    va_list ap;
+    int n;
+
+    va_start(ap, format);
+    n = vsnprintf(dst, size, format, ap);
+    va_end(ap);
+    if (n < 0) {
+        dst[0] = '\0';
+    } else if ((size_t)n >= size) { /* the byte that the terminator replaced is not known */
+        size_t len = size - 1;
+
+        while (len > 0 && ((unsigned char)dst[len - 1] & 0xc0) == 0x80)
+            len--;
+        if (len > 0 && (unsigned char)dst[len - 1] >= 0xc0)
+            len--;
+        dst[len] = '\0';
+    }
+}
+
 int str_to_i64(const char *s, long long *ret)
 {
     char *end;

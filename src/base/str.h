@@ -23,6 +23,12 @@ bool str_copy(char *dst, size_t size, const char *src);
 bool str_copy_n(char *dst, size_t size, const char *src, size_t len);
 #define STR_COPY(array, src) str_copy((array), sizeof(array), (src))
 
+/* snprintf into a fixed field, where cutting a long text short is wanted, but not inside of a
+ * UTF-8 sequence. */
+void str_printf(char *dst, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#define STR_PRINTF(array, ...) str_printf((array), sizeof(array), __VA_ARGS__)
+
 /* Whole-string numbers, base 10: 0, -EINVAL (not a number, or text behind it), -ERANGE. */
 int str_to_i64(const char *s, long long *ret);
 

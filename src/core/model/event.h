@@ -48,6 +48,8 @@ static inline bool event_is_input(enum event_kind k)
 
 enum finding {
     FINDING_HANG_SUSPECTED, /* 0.6 T: collect evidence */
+    FINDING_HANG_EXTENDED,  /* T passed, but the processes look busy: wait once more as long */
+    FINDING_HANG_UNPROVEN,  /* that passed too: for people, nothing is done */
     FINDING_HANG,           /* T passed and a second signal agrees */
     FINDING_CRASH,
     FINDING_RECOVERED, /* progress again after a suspicion or a root line */

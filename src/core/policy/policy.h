@@ -12,6 +12,8 @@ struct cause_policy {
     uint32_t retries; /* of the same failure without progress in between; 0 = stop at once */
     usec_t backoff;   /* before the first retry; doubles with every failure without progress */
     usec_t backoff_max;
+    usec_t patience; /* a failure without progress is not counted against `retries` and
+                        max_without_*, until it has come back for so long */
 };
 
 /* Hang detection: algorithm b.3. T = clamp(max(factor*q99, q50 + 10*1.4826*MAD, 1.5*max gap)). */
@@ -24,6 +26,7 @@ struct hang_policy {
     usec_t checkpoint;  /* least time a checkpoint may take */
     usec_t evaluation;  /* ... an evaluation */
     usec_t compilation; /* added when the job says that it compiles */
+    usec_t shutdown;    /* from the end of the work to the end of the processes */
 };
 
 struct policy {
