@@ -46,7 +46,7 @@
     } while (0)
 
 #define VEC_FOREACH(vec, p)                                                                        \
-    for (__typeof__((vec)->v) p = (vec)->v; (vec)->n > 0 && p < (vec)->v + (vec)->n; p++)
+    for (__typeof__(*(vec)->v) *p = (vec)->v; (vec)->n > 0 && p < (vec)->v + (vec)->n; p++)
 
 #define VEC_DONE(vec)                                                                              \
     do {                                                                                           \

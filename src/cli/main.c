@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+extern const struct verb verb_catalog;
+
 static const struct verb *const verbs[] = {
+    &verb_catalog,
     NULL,
 };
 

@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Loads the catalogue. libcyaml turns a file into `struct raw_file` and complains about form;
+ * what the words mean is checked here, so that a message can say which words there are. libcyaml
+ * does not tell on which line a value stood: the line of an entry is found again by its id. The
+ * strings of an entry stay in libcyaml's memory, owned by the catalogue. */
+
+#include "extract/catalog.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "extract/builtin.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <cyaml/cyaml.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define FILE_BYTES_MAX ((size_t)4 << 20)
+#define FILES_MAX      256
+#define ENTRIES_MAX    8192
+
+struct raw_examples {
+    char **match, **captures, **no_match;
+    unsigned match_count, captures_count, no_match_count;
+};
+
+struct raw_signature {
+    char *id, *layer, *role, *cause, *blame, *advice, *phase, *edge, *source;
+    int *confidence;
+    bool skipped;
+    char **patterns, **fields, **yields_to, **hides;
+    unsigned patterns_count, fields_count, yields_to_count, hides_count;
+    struct raw_examples examples;
+};
+
+struct raw_xid {
+    int code;
+    char *name, *role, *cause, *blame, *advice;
+    int *confidence;
+};
+
+struct raw_file {
+    struct raw_signature *signatures;
+    unsigned signatures_count;
+    struct raw_xid *xids;
+    unsigned xids_count;
+};
+
+/* One file that was read: its text's owner, and where it came from. */
+struct origin {
+    char *name;
+    unsigned rank; /* folders in order; a higher one may replace entries of a lower one */
+    struct raw_file *raw;
+};
+
+struct catalog {
+    VEC(struct origin) origins;
+    VEC(struct entry) entries;
+    VEC(unsigned) ranks; /* of entries, in parallel */
+    VEC(struct xid_entry) xids;
+};
+
+#define TEXT(name, field)                                                                          \
+    CYAML_FIELD_STRING_PTR(name, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, S, field, 0,            \
+                           CYAML_UNLIMITED)
+#define TEXT_NEEDED(name, field)                                                                   \
+    CYAML_FIELD_STRING_PTR(name, CYAML_FLAG_POINTER, S, field, 0, CYAML_UNLIMITED)
+#define LIST(name, field)                                                                          \
+    CYAML_FIELD_SEQUENCE(name, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, S, field, &text_schema,   \
+                         0, 4096)
+
+static const cyaml_schema_value_t text_schema = {
+    CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, CYAML_UNLIMITED),
+};
+
+#define S struct raw_examples
+static const cyaml_schema_field_t examples_fields[] = {
+    LIST("match", match),
+    LIST("captures", captures),
+    LIST("no_match", no_match),
+    CYAML_FIELD_END,
+};
+#undef S
+
+#define S struct raw_signature
+static const cyaml_schema_field_t signature_fields[] = {
+    TEXT_NEEDED("id", id),
+    TEXT("layer", layer),
+    TEXT_NEEDED("role", role),
+    TEXT("cause", cause),
+    TEXT("blame", blame),
+    TEXT("advice", advice),
+    TEXT("phase", phase),
+    TEXT("edge", edge),
+    TEXT("source", source),
+    CYAML_FIELD_INT_PTR("confidence", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, S, confidence),
+    CYAML_FIELD_BOOL("skipped", CYAML_FLAG_OPTIONAL, S, skipped),
+    LIST("patterns", patterns),
+    LIST("fields", fields),
+    LIST("yields_to", yields_to),
+    LIST("hides", hides),
+    CYAML_FIELD_MAPPING("examples", CYAML_FLAG_OPTIONAL, S, examples, examples_fields),
+    CYAML_FIELD_END,
+};
+#undef S
+
+#define S struct raw_xid
+static const cyaml_schema_field_t xid_fields[] = {
+    CYAML_FIELD_INT("code", CYAML_FLAG_DEFAULT, S, code),
+    TEXT("name", name),
+    TEXT_NEEDED("role", role),
+    TEXT("cause", cause),
+    TEXT("blame", blame),
+    TEXT("advice", advice),
+    CYAML_FIELD_INT_PTR("confidence", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, S, confidence),
+    CYAML_FIELD_END,
+};
+#undef S
+
+static const cyaml_schema_value_t signature_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct raw_signature, signature_fields),
+};
+static const cyaml_schema_value_t xid_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct raw_xid, xid_fields),
+};
+
+static const cyaml_schema_field_t file_fields[] = {
+    CYAML_FIELD_SEQUENCE("signatures", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct raw_file,
+                         signatures, &signature_schema, 0, ENTRIES_MAX),
+    CYAML_FIELD_SEQUENCE("xids", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct raw_file, xids,
+                         &xid_schema, 0, ENTRIES_MAX),
+    CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t file_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_file, file_fields),
+};
+
+/* libcyaml logs first what is wrong, then where, innermost level first. */
+struct complaint {
+    char text[256];
+    unsigned line;
+};
+
+__attribute__((format(printf, 3, 0))) static void note_complaint(cyaml_log_t level, void *ctx,
+                                                                 const char *format, va_list args)
+{
+    struct complaint *c = ctx;
+    char text[256];
+    const char *at;
+
+    (void)level;
+    vsnprintf(text, sizeof(text), format, args);
+    text[strcspn(text, "\n")] = '\0';
+    at = strstr(text, "(line: ");
+    if (at && c->line == 0)
+        c->line = (unsigned)strtoul(at + 7, NULL, 10);
+    if (c->text[0] == '\0')
+        STR_COPY(c->text, str_startswith(text, "Load: ") ? text + 6 : text);
+}
+
+static void setup_cyaml(cyaml_config_t *config, struct complaint *c)
+{
+    *config = (cyaml_config_t){
+        .log_fn = note_complaint,
+        .log_ctx = c,
+        .mem_fn = cyaml_mem,
+        .log_level = CYAML_LOG_ERROR,
+        .flags = CYAML_CFG_NO_ALIAS,
+    };
+}
+
+/* The line on which `id: ID` stands in the text, 0 when it cannot be found. */
+static unsigned find_line(const char *text, size_t len, const char *id)
+{
+    size_t n = strlen(id);
+    unsigned line = 1;
+
+    for (const char *s = text, *end = text + len; s < end; line++) {
+        const char *eol = memchr(s, '\n', (size_t)(end - s));
+        const char *key = memmem(s, (size_t)((eol ? eol : end) - s), "id:", 3);
+
+        if (!eol)
+            eol = end;
+        if (key) {
+            for (key += 3; key < eol && (*key == ' ' || *key == '"' || *key == '\''); key++)
+                ;
+            if ((size_t)(eol - key) >= n && memcmp(key, id, n) == 0 &&
+                (key + n == eol || !(isalnum((unsigned char)key[n]) || key[n] == '_' ||
+                                     key[n] == '.' || key[n] == '-')))
+                return line;
+        }
+        s = eol + 1;
+    }
+    return 0;
+}
+
+/* Where a message about an entry points to. */
+struct place {
+    const char *file;
+    unsigned line;
+    const char *id;
+    struct err *e;
+};
+
+__attribute__((format(printf, 2, 3))) static int complain(const struct place *p, const char *format,
+                                                          ...)
+{
+    char text[400];
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    return err_set(p->e, -EINVAL, "%s:%u: %s: %s", p->file, p->line, p->id, text);
+}
+
+/* Looks a word up; `name_of` lists the known ones for the message. */
+static int parse_word(const struct place *p, const char *key, const char *word,
+                      const char *(*name_of)(int), int fallback, int *ret)
+{
+    _cleanup_strbuf_ struct strbuf known = {0};
+
+    if (!word) {
+        *ret = fallback;
+        return 0;
+    }
+    for (int i = 0; name_of(i); i++) {
+        if (streq(name_of(i), word)) {
+            *ret = i;
+            return 0;
+        }
+        strbuf_addf(&known, "%s%s", i ? ", " : "", name_of(i));
+    }
+    return complain(p, "%s '%s' is not one of %s", key, word, strbuf_str(&known));
+}
+
+#define WORDS(prefix, type)                                                                        \
+    static const char *prefix##_word(int i)                                                        \
+    {                                                                                              \
+        return prefix##_name((type)i);                                                             \
+    }
+WORDS(layer, enum layer)
+WORDS(role, enum role)
+WORDS(cause, enum cause)
+WORDS(blame, enum blame)
+WORDS(advice, enum advice)
+WORDS(phase, enum phase)
+WORDS(edge, enum edge)
+
+/* What a line is worth that does not say so. */
+static int32_t default_confidence(enum role role)
+{
+    switch (role) {
+    case ROLE_ROOT:
+        return 90;
+    case ROLE_SYMPTOM:
+        return 30;
+    case ROLE_CONFIRM:
+        return 20;
+    default:
+        return 0;
+    }
+}
+
+static bool role_needs_cause(enum role role)
+{
+    return role == ROLE_ROOT || role == ROLE_SYMPTOM;
+}
+
+static int parse_common(const struct place *p, const struct raw_signature *raw, struct entry *e)
+{
+    int layer, role, cause, blame, advice, phase, edge, r;
+
+    if ((r = parse_word(p, "layer", raw->layer, layer_word, LAYER_JOB, &layer)) < 0 ||
+        (r = parse_word(p, "role", raw->role, role_word, ROLE_NOISE, &role)) < 0 ||
+        (r = parse_word(p, "cause", raw->cause, cause_word, CAUSE_NONE, &cause)) < 0 ||
+        (r = parse_word(p, "blame", raw->blame, blame_word, BLAME_NONE, &blame)) < 0 ||
+        (r = parse_word(p, "advice", raw->advice, advice_word, ADVICE_NONE, &advice)) < 0 ||
+        (r = parse_word(p, "phase", raw->phase, phase_word, PHASE_STEADY, &phase)) < 0 ||
+        (r = parse_word(p, "edge", raw->edge, edge_word, EDGE_POINT, &edge)) < 0)
+        return r;
+    if (role_needs_cause((enum role)role) && cause == CAUSE_NONE)
+        return complain(p, "role %s needs a cause", role_name((enum role)role));
+    if (role == ROLE_PHASE && phase == PHASE_STEADY)
+        return complain(p, "role phase needs `phase:`");
+    if ((raw->phase && role != ROLE_PHASE) || (raw->skipped && role != ROLE_PROGRESS) ||
+        (raw->hides_count > 0 && role != ROLE_NOISE) ||
+        (raw->edge && role != ROLE_PHASE && role != ROLE_CHECKPOINT))
+        return complain(p, "phase, edge, skipped and hides each belong to other roles");
+    if (raw->confidence && (*raw->confidence < 0 || *raw->confidence > 100))
+        return complain(p, "confidence %d is not a percentage", *raw->confidence);
+    e->layer = (enum layer)layer;
+    e->role = (enum role)role;
+    e->cause = (enum cause)cause;
+    e->blame = (enum blame)blame;
+    e->advice = (enum advice)advice;
+    e->phase = (enum phase)phase;
+    e->edge = (enum edge)edge;
+    e->skipped = raw->skipped;
+    e->confidence = raw->confidence ? *raw->confidence : default_confidence(e->role);
+    return 0;
+}
+
+static int check_id(const struct place *p)
+{
+    if (p->id[0] == '\0' || strlen(p->id) >= SIGNATURE_MAX)
+        return complain(p, "an id has 1 to %d characters", SIGNATURE_MAX - 1);
+    if (p->id[strspn(p->id, "abcdefghijklmnopqrstuvwxyz0123456789_.-")] != '\0')
+        return complain(p, "an id has only a-z, 0-9, '_', '-' and '.'");
+    return 0;
+}
+
+/* Puts the entry in, or in the place of one with the same id from an earlier folder. */
+static int insert_entry(struct catalog *c, const struct place *p, const struct entry *e,
+                        unsigned rank)
+{
+    for (size_t i = 0; i < c->entries.n; i++) {
+        if (!streq(c->entries.v[i].id, e->id))
+            continue;
+        if (c->ranks.v[i] == rank)
+            return complain(p, "the id is used already, at %s:%u", c->entries.v[i].file,
+                            c->entries.v[i].line);
+        c->entries.v[i] = *e;
+        c->ranks.v[i] = rank;
+        return 0;
+    }
+    if (c->entries.n >= ENTRIES_MAX)
+        return complain(p, "there are more than %d entries", ENTRIES_MAX);
+    *VEC_PUSH(&c->entries) = *e;
+    *VEC_PUSH(&c->ranks) = rank;
+    return 0;
+}
+
+static int add_signature(struct catalog *c, const struct origin *o, const struct raw_signature *raw,
+                         unsigned line, struct err *err)
+{
+    struct place p = {.file = o->name, .line = line, .id = raw->id, .e = err};
+    struct entry e = {
+        .patterns = {raw->patterns, raw->patterns_count},
+        .fields = {raw->fields, raw->fields_count},
+        .yields_to = {raw->yields_to, raw->yields_to_count},
+        .hides = {raw->hides, raw->hides_count},
+        .match = {raw->examples.match, raw->examples.match_count},
+        .captures = {raw->examples.captures, raw->examples.captures_count},
+        .no_match = {raw->examples.no_match, raw->examples.no_match_count},
+        .source = raw->source ? raw->source : "",
+        .file = o->name,
+        .line = line,
+    };
+    int r;
+
+    if ((r = check_id(&p)) < 0 || (r = parse_common(&p, raw, &e)) < 0)
+        return r;
+    STR_COPY(e.id, raw->id);
+    if (e.patterns.n == 0)
+        return complain(&p, "there is no pattern");
+    if (e.captures.n > e.match.n)
+        return complain(&p, "there are more captures than lines that match");
+    return insert_entry(c, &p, &e, o->rank);
+}
+
+static int add_xid(struct catalog *c, const struct origin *o, const struct raw_xid *raw,
+                   struct err *err)
+{
+    char id[32];
+    struct place p = {.file = o->name, .id = id, .e = err};
+    struct raw_signature as_signature = {
+        .role = raw->role,
+        .cause = raw->cause,
+        .blame = raw->blame,
+        .advice = raw->advice,
+        .confidence = raw->confidence,
+    };
+    struct entry e = {0};
+    struct xid_entry x;
+    int r;
+
+    snprintf(id, sizeof(id), "xid %d", raw->code);
+    r = parse_common(&p, &as_signature, &e);
+    if (r < 0)
+        return r;
+    x = (struct xid_entry){.code = raw->code,
+                           .role = e.role,
+                           .cause = e.cause,
+                           .blame = e.blame,
+                           .advice = e.advice,
+                           .confidence = e.confidence,
+                           .name = raw->name ? raw->name : ""};
+    VEC_FOREACH (&c->xids, old)
+        if (old->code == x.code) {
+            *old = x;
+            return 0;
+        }
+    *VEC_PUSH(&c->xids) = x;
+    return 0;
+}
+
+static int add_text(struct catalog *c, const char *name, unsigned rank, const char *text,
+                    size_t len, struct err *e)
+{
+    struct complaint complaint = {0};
+    cyaml_config_t config;
+    struct origin *o;
+    struct raw_file *raw = NULL;
+    cyaml_err_t err;
+    int r;
+
+    if (c->origins.n >= FILES_MAX)
+        return err_set(e, -E2BIG, "%s: there are more than %d catalogue files", name, FILES_MAX);
+    setup_cyaml(&config, &complaint);
+    err = cyaml_load_data((const uint8_t *)text, len, &config, &file_schema, (cyaml_data_t **)&raw,
+                          NULL);
+    if (err != CYAML_OK)
+        return err_set(e, -EINVAL, "%s:%u: %s", name, complaint.line,
+                       complaint.text[0] ? complaint.text : cyaml_strerror(err));
+    o = VEC_PUSH(&c->origins);
+    *o = (struct origin){.name = xstrdup(name), .rank = rank, .raw = raw};
+    for (unsigned i = 0; i < raw->signatures_count; i++) {
+        r = add_signature(c, o, &raw->signatures[i], find_line(text, len, raw->signatures[i].id),
+                          e);
+        if (r < 0)
+            return r;
+    }
+    for (unsigned i = 0; i < raw->xids_count; i++) {
+        r = add_xid(c, o, &raw->xids[i], e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int add_file(struct catalog *c, const char *path, unsigned rank, struct err *e)
+{
+    _cleanup_(fclosep) FILE *f = fopen(path, "re");
+    _cleanup_(freep) char *text = NULL;
+    size_t len;
+
+    if (!f)
+        return err_set(e, -errno, "%s: %s", path, strerror(errno));
+    text = xmalloc(FILE_BYTES_MAX + 1);
+    len = fread(text, 1, FILE_BYTES_MAX + 1, f);
+    if (ferror(f))
+        return err_set(e, -EIO, "%s: cannot be read", path);
+    if (len > FILE_BYTES_MAX)
+        return err_set(e, -EFBIG, "%s: is larger than %zu MiB", path, FILE_BYTES_MAX >> 20);
+    return add_text(c, path, rank, text, len, e);
+}
+
+static int is_yaml(const struct dirent *d)
+{
+    return d->d_name[0] != '.' && str_endswith(d->d_name, ".yaml");
+}
+
+static int add_dir(struct catalog *c, const char *dir, unsigned rank, bool may_lack, struct err *e)
+{
+    struct dirent **list = NULL;
+    int n = scandir(dir, &list, is_yaml, alphasort), r = 0;
+
+    if (n < 0)
+        return may_lack && errno == ENOENT
+                   ? 0
+                   : err_set(e, -errno, "catalogue folder %s: %s", dir, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        _cleanup_(freep) char *path = xasprintf("%s/%s", dir, list[i]->d_name);
+
+        if (r == 0)
+            r = add_file(c, path, rank, e);
+        free(list[i]);
+    }
+    free(list);
+    return r;
+}
+
+static int add_builtin(struct catalog *c, struct err *e)
+{
+    for (const struct builtin_file *f = builtin_files; f->name; f++) {
+        int r = add_text(c, f->name, 0, f->text, f->len, e);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int catalog_load(const char *const *dirs, size_t n_dirs, struct catalog **ret, struct err *e)
+{
+    _cleanup_(catalog_freep) struct catalog *c = xnew(struct catalog);
+    int r = add_builtin(c, e);
+
+    if (r >= 0)
+        r = add_dir(c, CATALOG_SITE_DIR, 1, true, e);
+    for (size_t i = 0; i < n_dirs && r >= 0; i++)
+        r = add_dir(c, dirs[i], (unsigned)i + 2, false, e);
+    if (r < 0)
+        return r;
+    *ret = TAKE(c);
+    return 0;
+}
+
+int catalog_load_text(const char *name, const char *text, size_t len, struct catalog **ret,
+                      struct err *e)
+{
+    _cleanup_(catalog_freep) struct catalog *c = xnew(struct catalog);
+    int r = add_text(c, name, 0, text, len, e);
+
+    if (r < 0)
+        return r;
+    *ret = TAKE(c);
+    return 0;
+}
+
+struct catalog *catalog_free(struct catalog *c)
+{
+    struct complaint complaint = {0};
+    cyaml_config_t config;
+
+    if (!c)
+        return NULL;
+    setup_cyaml(&config, &complaint);
+    VEC_FOREACH (&c->origins, o) {
+        cyaml_free(&config, &file_schema, o->raw, 0);
+        free(o->name);
+    }
+    VEC_DONE(&c->origins);
+    VEC_DONE(&c->entries);
+    VEC_DONE(&c->ranks);
+    VEC_DONE(&c->xids);
+    free(c);
+    return NULL;
+}
+
+size_t catalog_size(const struct catalog *c)
+{
+    return c->entries.n;
+}
+
+const struct entry *catalog_entry(const struct catalog *c, size_t i)
+{
+    assert(i < c->entries.n);
+    return &c->entries.v[i];
+}
+
+const struct entry *catalog_find(const struct catalog *c, const char *id)
+{
+    VEC_FOREACH (&c->entries, e)
+        if (streq(e->id, id))
+            return e;
+    return NULL;
+}
+
+const struct xid_entry *catalog_xid(const struct catalog *c, int64_t code)
+{
+    VEC_FOREACH (&c->xids, x)
+        if (x->code == code)
+            return x;
+    return NULL;
+}
+
+bool string_list_covers(const struct string_list *l, const char *id)
+{
+    for (unsigned i = 0; i < l->n; i++) {
+        size_t n = strlen(l->v[i]);
+
+        if (n > 0 && l->v[i][n - 1] == '*' ? strncmp(l->v[i], id, n - 1) == 0 : streq(l->v[i], id))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_EXTRACT_CATALOG_H
+#define REKNIT_EXTRACT_CATALOG_H
+
+/* The failure catalogue in memory: what docs/CATALOG.md describes, loaded and checked. Immutable
+ * once loaded; a matcher is built from it and refers to it. */
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "core/model/signal.h"
+
+#define CATALOG_SITE_DIR "/etc/reknit/catalog.d"
+
+/* A list of strings out of the YAML. */
+struct string_list {
+    char **v;
+    unsigned n;
+};
+
+struct entry {
+    char id[SIGNATURE_MAX];
+    enum layer layer;
+    enum role role;
+    enum cause cause;
+    enum blame blame;
+    enum advice advice; /* ADVICE_NONE: what the cause implies */
+    int32_t confidence; /* percent */
+    enum phase phase;   /* role phase */
+    enum edge edge;     /* roles phase and checkpoint */
+    bool skipped;       /* role progress: the optimizer left the update out */
+    struct string_list patterns;
+    struct string_list fields;                    /* for values only */
+    struct string_list yields_to, hides;          /* ids; a trailing '*' stands for any rest */
+    struct string_list match, captures, no_match; /* examples; captures[i] belongs to match[i] */
+    const char *source;                           /* where the format is documented, "" none */
+    const char *file;                             /* of the entry, for messages */
+    unsigned line;
+};
+
+struct xid_entry {
+    int32_t code;
+    enum role role;
+    enum cause cause;
+    enum blame blame;
+    enum advice advice;
+    int32_t confidence;
+    const char *name;
+};
+
+struct catalog;
+
+/* The built-in files, then *.yaml of the site's folder (may be absent), then of each extra folder
+ * (must exist). A later entry replaces one of the same id from an earlier folder. Errors name file
+ * and line: -EINVAL, or what opening a file said. */
+int catalog_load(const char *const *dirs, size_t n_dirs, struct catalog **ret, struct err *e);
+
+/* From one text alone; `name` stands for the file. */
+int catalog_load_text(const char *name, const char *text, size_t len, struct catalog **ret,
+                      struct err *e);
+
+struct catalog *catalog_free(struct catalog *c);
+DEFINE_CLEANUP(struct catalog *, catalog_free);
+
+size_t catalog_size(const struct catalog *c);
+const struct entry *catalog_entry(const struct catalog *c, size_t i);
+const struct entry *catalog_find(const struct catalog *c, const char *id); /* NULL: none */
+const struct xid_entry *catalog_xid(const struct catalog *c, int64_t code);
+
+/* Whether an entry's yields_to or hides names the id. */
+bool string_list_covers(const struct string_list *l, const char *id);
+
+#endif

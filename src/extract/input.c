@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Reading logs. One buffer holds what read() gave; packed input goes through a second one. The
+ * format is chosen by the magic bytes, so the first read is completed to that many bytes. Archives
+ * may hold several members or frames one after another (a rotated log that was appended to); both
+ * formats define that as the concatenation of their contents. */
+
+#include "extract/input.h"
+
+#include "base/alloc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#define RAW_BYTES      ((size_t)256 << 10)
+#define UNPACKED_BYTES ((size_t)256 << 10)
+#define MAGIC_BYTES    4
+
+enum packing {
+    PACKING_NONE,
+    PACKING_GZIP,
+    PACKING_ZSTD,
+};
+
+struct input {
+    char *path;
+    int fd;
+    enum packing packing;
+    bool at_end;     /* read() has returned 0 */
+    bool inside;     /* within a member or frame */
+    size_t pos, end; /* unread part of raw */
+    char *raw, *unpacked;
+    z_stream gz;
+    ZSTD_DStream *zstd;
+};
+
+static int fill(struct input *in, struct err *e)
+{
+    ssize_t n;
+
+    assert(in->pos == in->end);
+    do
+        n = read(in->fd, in->raw, RAW_BYTES);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return err_set(e, -errno, "%s: %s", in->path, strerror(errno));
+    in->at_end = n == 0;
+    in->pos = 0;
+    in->end = (size_t)n;
+    return 0;
+}
+
+/* The first bytes, at least MAGIC_BYTES unless the input is shorter (a pipe may give one). */
+static int fill_first(struct input *in, struct err *e)
+{
+    while (in->end < MAGIC_BYTES && !in->at_end) {
+        ssize_t n = read(in->fd, in->raw + in->end, RAW_BYTES - in->end);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set(e, -errno, "%s: %s", in->path, strerror(errno));
+        in->at_end = n == 0;
+        in->end += (size_t)n;
+    }
+    return 0;
+}
+
+static int detect_packing(struct input *in, struct err *e)
+{
+    static const unsigned char gzip_magic[] = {0x1f, 0x8b}, zstd_magic[] = {0x28, 0xb5, 0x2f, 0xfd};
+
+    if (in->end >= sizeof(gzip_magic) && memcmp(in->raw, gzip_magic, sizeof(gzip_magic)) == 0)
+        in->packing = PACKING_GZIP;
+    else if (in->end >= sizeof(zstd_magic) && memcmp(in->raw, zstd_magic, sizeof(zstd_magic)) == 0)
+        in->packing = PACKING_ZSTD;
+    if (in->packing == PACKING_NONE)
+        return 0;
+    in->unpacked = xmalloc(UNPACKED_BYTES);
+    if (in->packing == PACKING_ZSTD) {
+        in->zstd = ZSTD_createDStream();
+        return in->zstd ? 0 : err_set(e, -ENOMEM, "%s: zstd does not start", in->path);
+    }
+    /* 15 + 16: the largest window, gzip header expected. */
+    return inflateInit2(&in->gz, 15 + 16) == Z_OK
+               ? 0
+               : err_set(e, -ENOMEM, "%s: zlib does not start", in->path);
+}
+
+int input_open(const char *path, struct input **ret, struct err *e)
+{
+    _cleanup_(input_freep) struct input *in = xnew(struct input);
+    bool is_stdin = strcmp(path, "-") == 0;
+    struct stat st;
+    int r;
+
+    in->path = xstrdup(is_stdin ? "standard input" : path);
+    in->fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+    if (in->fd < 0)
+        return err_set(e, -errno, "%s: %s", in->path, strerror(errno));
+    if (fstat(in->fd, &st) == 0 && S_ISDIR(st.st_mode))
+        return err_set(e, -EISDIR, "%s: is a folder, not a log", in->path);
+    (void)posix_fadvise(in->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    in->raw = xmalloc(RAW_BYTES);
+    r = fill_first(in, e);
+    if (r >= 0)
+        r = detect_packing(in, e);
+    if (r < 0)
+        return r;
+    *ret = TAKE(in);
+    return 0;
+}
+
+struct input *input_free(struct input *in)
+{
+    if (!in)
+        return NULL;
+    if (in->packing == PACKING_GZIP)
+        inflateEnd(&in->gz);
+    ZSTD_freeDStream(in->zstd);
+    closep(&in->fd);
+    free(in->unpacked);
+    free(in->raw);
+    free(in->path);
+    free(in);
+    return NULL;
+}
+
+/* One step of zlib; *ret_len = bytes that it made. */
+static int gunzip(struct input *in, size_t *ret_len, struct err *e)
+{
+    int z;
+
+    if (!in->inside)
+        inflateReset(&in->gz);
+    in->inside = true;
+    in->gz.next_in = (Bytef *)in->raw + in->pos;
+    in->gz.avail_in = (uInt)(in->end - in->pos);
+    in->gz.next_out = (Bytef *)in->unpacked;
+    in->gz.avail_out = (uInt)UNPACKED_BYTES;
+    z = inflate(&in->gz, Z_NO_FLUSH);
+    in->pos = in->end - in->gz.avail_in;
+    *ret_len = UNPACKED_BYTES - in->gz.avail_out;
+    if (z == Z_STREAM_END)
+        in->inside = false;
+    else if (z != Z_OK && z != Z_BUF_ERROR)
+        return err_set(e, -EBADMSG, "%s: the gzip data is damaged (%s)", in->path,
+                       in->gz.msg ? in->gz.msg : "no detail");
+    return 0;
+}
+
+static int unzstd(struct input *in, size_t *ret_len, struct err *e)
+{
+    ZSTD_inBuffer src = {in->raw, in->end, in->pos};
+    ZSTD_outBuffer dst = {in->unpacked, UNPACKED_BYTES, 0};
+    size_t z = ZSTD_decompressStream(in->zstd, &dst, &src);
+
+    if (ZSTD_isError(z))
+        return err_set(e, -EBADMSG, "%s: the zstd data is damaged (%s)", in->path,
+                       ZSTD_getErrorName(z));
+    in->inside = z != 0;
+    in->pos = src.pos;
+    *ret_len = dst.pos;
+    return 0;
+}
+
+static int read_packed(struct input *in, const char **ret_data, size_t *ret_len, struct err *e)
+{
+    bool stuck = false;
+
+    for (;;) {
+        size_t len = 0, before = in->pos;
+        int r;
+
+        if (in->pos == in->end && !in->at_end) {
+            r = fill(in, e);
+            if (r < 0)
+                return r;
+            before = in->pos;
+        }
+        if (in->pos == in->end && !in->inside)
+            return 0;
+        if (in->at_end && stuck)
+            return err_set(e, -ENODATA, "%s: the archive ends too early: it was cut", in->path);
+        r = in->packing == PACKING_GZIP ? gunzip(in, &len, e) : unzstd(in, &len, e);
+        if (r < 0)
+            return r;
+        if (len > 0) {
+            *ret_data = in->unpacked;
+            *ret_len = len;
+            return 1;
+        }
+        stuck = in->pos == before;
+    }
+}
+
+int input_read(struct input *in, const char **ret_data, size_t *ret_len, struct err *e)
+{
+    if (in->packing != PACKING_NONE)
+        return read_packed(in, ret_data, ret_len, e);
+    if (in->pos == in->end && !in->at_end) {
+        int r = fill(in, e);
+
+        if (r < 0)
+            return r;
+    }
+    if (in->pos == in->end)
+        return 0;
+    *ret_data = in->raw + in->pos;
+    *ret_len = in->end - in->pos;
+    in->pos = in->end;
+    return 1;
+}
