@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tools that guard the project fail when they should, and install-deps harms nobody."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+
+def run(*argv, **kwargs):
+    return subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=120,
+                          stdin=subprocess.DEVNULL, **kwargs)
+
+
+# tools/install-deps, on a machine made of stand-ins
+
+
+class Machine:
+    """A PATH with the few programs that install-deps calls; `installed` names what is there."""
+
+    def __init__(self, folder, top, uid, installed=()):
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self.log = folder / "log"
+        self.log.touch()
+        self.tool = top / "tools/install-deps"
+        for name in ("sed", "awk", "grep", "dirname", "env", "sh", "true", "cat"):
+            (self.bin / name).symlink_to(shutil.which(name))
+        self.program("id", f'[ "$1" = -u ] && echo {uid} || echo somebody')
+        self.program("apt-get", f'echo "apt-get $*" >>{self.log}')
+        lines = "".join(f"echo 'installed {name}'\n" for name in installed)
+        self.program("dpkg-query", lines or "exit 1")
+
+    def program(self, name, body):
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+
+    def install(self, *purposes):
+        return run(self.tool, *purposes, env={"PATH": str(self.bin)})
+
+    def calls(self):
+        return self.log.read_text()
+
+
+def names(top, *purposes):
+    return run(top / "tools/install-deps", "--list", *purposes).stdout.split()
+
+
+def test_every_purpose_has_packages(top):
+    for purpose in ("build", "test", "demo", "bench", "coverage"):
+        assert names(top, purpose), purpose
+    assert run(top / "tools/install-deps", "--list", "nothing").returncode == 2
+
+
+def test_nothing_missing_is_quiet_and_needs_no_root(top, tmp_path):
+    machine = Machine(tmp_path, top, 1000, names(top, "build"))
+    result = machine.install("build")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert machine.calls() == ""
+
+
+def test_root_updates_first_and_installs_only_what_is_missing(top, tmp_path):
+    machine = Machine(tmp_path, top, 0, [n for n in names(top, "build") if n != "scdoc"])
+    assert machine.install("build").returncode == 0
+    update, install = machine.calls().splitlines()
+    assert update.endswith(" update")
+    assert install.endswith("install --no-install-recommends scdoc")
+
+
+def test_sudo_is_used_by_others(top, tmp_path):
+    machine = Machine(tmp_path, top, 1000)
+    machine.program("sudo", f'echo "sudo $*" >>{machine.log}; [ "$1" = -n ] && shift; exec "$@"')
+    assert machine.install("bench").returncode == 0
+    assert "sudo -n env" in machine.calls()  # stdin is no terminal: it must not ask
+    assert "apt-get" in machine.calls().splitlines()[-1]
+
+
+def test_neither_root_nor_sudo_says_what_to_do(top, tmp_path):
+    machine = Machine(tmp_path, top, 1000)
+    result = machine.install("bench")
+    assert result.returncode == 1
+    assert "apt-get install ripgrep" in result.stderr
+    assert machine.calls() == ""
+
+
+def test_a_sudo_that_refuses_says_what_to_do(top, tmp_path):
+    machine = Machine(tmp_path, top, 1000)
+    machine.program("sudo", "exit 1")
+    result = machine.install("bench")
+    assert result.returncode == 1
+    assert "apt-get install ripgrep" in result.stderr
+
+
+def test_a_failing_installation_is_a_failure(top, tmp_path):
+    machine = Machine(tmp_path, top, 0)
+    machine.program("apt-get", 'case "$*" in *install*) exit 100 ;; esac')
+    result = machine.install("bench")
+    assert result.returncode == 1
+    assert "could not install: ripgrep" in result.stderr
+
+
+# tools/check-layers and tools/check-style, on sources made for them
+
+
+@pytest.fixture
+def tree(top, tmp_path):
+    """A copy of the tools with an empty source tree beside it."""
+    shutil.copytree(top / "tools", tmp_path / "tools")
+    shutil.copy(top / ".clang-format", tmp_path)
+
+    def write(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    write.folder = tmp_path
+    return write
+
+
+def check(tree, tool):
+    return run(f"tools/{tool}", cwd=tree.folder)
+
+
+@pytest.mark.parametrize("layer, header, allowed", [
+    ("base", "core/core.h", False),
+    ("core", "base/str.h", True),
+    ("core", "extract/line.h", False),
+    ("extract", "core/core.h", True),
+    ("extract", "journal/journal.h", False),
+    ("journal", "extract/line.h", False),
+    ("pump", "journal/journal.h", True),
+    ("source", "pump/pump.h", False),
+    ("cli", "pump/pump.h", True),
+    ("cli", "daemon/daemon.h", False),
+    ("spawner", "core/core.h", False),
+    ("cli", "local.h", False),
+    ("novelty", "base/str.h", False),
+])
+def test_layers(tree, layer, header, allowed):
+    tree(f"src/{layer}/x.c", f'/* text */\n#include "{header}"\n')
+    result = check(tree, "check-layers")
+    assert (result.returncode == 0) == allowed, result.stdout
+    assert allowed or f"src/{layer}/x.c" in result.stdout
+
+
+GOOD = '/* SPDX-License-Identifier: Apache-2.0 */\nint f(int x)\n{\n    return x;\n}\n'
+
+
+@pytest.mark.parametrize("text, complaint", [
+    (GOOD, None),
+    (GOOD.replace("return x;", "return x; /* not system() */"), None),
+    (GOOD.replace("return x", 'return g("strcpy(a, b)")'), None),
+    (GOOD.replace("return x", "return s.system(x)"), None),
+    (GOOD.replace("return x", "return system(x)"), "system() is banned"),
+    (GOOD.replace("return x", "return atoi(x)"), "atoi() is banned"),
+    (GOOD.replace("    return", "  return"), "not clang-formatted"),
+    (GOOD.split("\n", 1)[1], "SPDX"),
+    (GOOD + "int a;\n" * 1200, "the limit is 1200"),
+    (GOOD.replace("    return x;\n", "    x++;\n" * 151), "the limit is 150"),
+])
+def test_style(tree, text, complaint):
+    tree("src/base/x.c", text)
+    result = check(tree, "check-style")
+    assert (result.returncode == 0) == (complaint is None), result.stdout
+    assert complaint is None or complaint in result.stdout
+
+
+# tools/check-purity, on libraries made for it
+
+BASE = """
+long clock_gettime(int, void *);
+int snprintf(char *, unsigned long, const char *, ...);
+long wall(void) { return clock_gettime(0, 0); }
+int format(char *buf) { return snprintf(buf, 4, "x"); }
+"""
+
+
+@pytest.mark.parametrize("core, complaint", [
+    ("int format(char *); int f(char *b) { return format(b); }", None),
+    ("static const int table[] = {1, 2}; int f(int i) { return table[i]; }", None),
+    ("long wall(void); long f(void) { return wall(); }", "clock_gettime"),
+    ("long wall(void); long (*const t[])(void) = {wall}; long f(int i) { return t[i](); }",
+     "clock_gettime"),
+    ("int rand(void); int f(void) { return rand(); }", "rand"),
+    ("double pow(double, double); double f(double x) { return pow(x, x); }", "pow"),
+    ("int f(void) { static int calls; return calls++; }", "calls"),
+    ("int shared = 1; int f(void) { return shared; }", "shared"),
+])
+def test_purity(tree, core, complaint):
+    for layer, text in (("core", core), ("base", BASE)):
+        tree(f"build/src/{layer}/{layer}.c", text)
+        folder = tree.folder / "build/src" / layer
+        run("gcc", "-O1", "-fno-builtin", "-ffunction-sections", "-c", f"{layer}.c", cwd=folder,
+            check=True)
+        run("ar", "rcs", f"lib{layer}.a", f"{layer}.o", cwd=folder, check=True)
+    result = check(tree, "check-purity")
+    assert (result.returncode == 0) == (complaint is None), result.stdout + result.stderr
+    assert complaint is None or complaint in result.stdout
+
+
+# tools/run-tests
+
+
+@pytest.fixture
+def runner(top):
+    """The class Runner of tools/run-tests, as a program would import it."""
+    import importlib.machinery
+    import importlib.util
+
+    loader = importlib.machinery.SourceFileLoader("run_tests", str(top / "tools/run-tests"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_junit_counts_each_case(runner, tmp_path, capsys):
+    path = tmp_path / "j.xml"
+    path.write_text('<testsuites><testsuite name="s"><testcase classname="c" name="good"/>'
+                    '<testcase classname="c" name="bad"><failure>because</failure></testcase>'
+                    '<testcase classname="c" name="out"><skipped message="no"/></testcase>'
+                    '</testsuite></testsuites>')
+    tally = runner.Tally()
+    assert tally.add_junit(path) == 2
+    assert (tally.passed, tally.failed) == (1, 1)
+    assert "because" in capsys.readouterr().out
+    assert tally.add_junit(tmp_path / "none.xml") is None
+
+
+def step(top, *code):
+    """One step of a Runner, in a process of its own: (status of the step, output)."""
+    program = (
+        "import ctypes, importlib.machinery, importlib.util, types\n"
+        f"loader = importlib.machinery.SourceFileLoader('r', {str(top / 'tools/run-tests')!r})\n"
+        "r = importlib.util.module_from_spec(importlib.util.spec_from_loader('r', loader))\n"
+        "loader.exec_module(r)\n"
+        "ctypes.CDLL(None).prctl(r.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)\n"
+        "runner = r.Runner(types.SimpleNamespace(jobs=1))\n"
+        f"ok = runner.step('it', {list(code)!r}, 2)\n"
+        "print('verdict', ok, runner.tally.passed, runner.tally.failed)\n"
+    )
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return run("/usr/bin/python3", "-c", program, env=env).stdout
+
+
+def test_a_step_passes_or_fails_by_its_status(top):
+    assert "verdict True 1 0" in step(top, "true")
+    assert "verdict False 0 1" in step(top, "false")
+
+
+def test_a_step_that_never_ends_is_ended(top):
+    output = step(top, "sh", "-c", "sleep 1000 & setsid sleep 1001 & wait")
+    assert "verdict False" in output and "stopped after 2 s" in output
+
+
+def test_a_process_left_behind_is_a_failure(top):
+    output = step(top, "sh", "-c", "setsid sleep 1002 >/dev/null 2>&1 &")
+    assert "verdict False 1 1" in output and "sleep 1002" in output
+    assert run("pgrep", "-f", "^sleep 1002").returncode == 1
