@@ -18,6 +18,7 @@
 #include "core/model/event.h"
 
 struct core;
+struct model;
 
 struct core_output {
     VEC(struct event) events; /* derived, in order; seq is set by the pump when it appends */
@@ -35,8 +36,13 @@ void core_output_done(struct core_output *out);
 /* Earliest time at which an EVENT_TICK is wanted, USEC_NEVER = none. */
 usec_t core_deadline(const struct core *c);
 
-/* Calls fn for every intent that has no result yet, oldest first. */
+/* Calls fn for every intent that has no result yet, oldest first. A START is void as soon as its
+ * job has a newer decision or has ended: then it is no longer among them, and must not be carried
+ * out any more. */
 void core_pending(const struct core *c, void (*fn)(void *ctx, const struct event *intent),
                   void *ctx);
+
+/* The state, to look at: core/model/state.h. */
+const struct model *core_model(const struct core *c);
 
 #endif

@@ -5,6 +5,7 @@
 /* The policy: what may be done for which cause, how often, how fast. Loaded from YAML by
  * src/config, journaled as an input (so that a replay judges with the policy of its day). */
 
+#include "base/err.h"
 #include "base/time.h"
 #include "core/model/kinds.h"
 
@@ -43,5 +44,9 @@ struct policy {
 
 /* The built-in default, sound without any file. */
 void policy_default(struct policy *ret);
+
+/* Whether every value lies where the rest of core can compute with it and people can mean it: 0 or
+ * -EINVAL, with the name of the value in ret_err. */
+int policy_check(const struct policy *p, struct err *ret_err);
 
 #endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* core_step(): fold the input in, then let each stage look at the state in the order of the flow.
+ * A stage is a pair of functions of the state: what it derives now, and when it wants to be asked
+ * again. Whatever it derives is folded in before the next stage looks, and the round begins anew
+ * until no stage has anything to say. So effects depend on the state alone, however it came about:
+ * by stepping, or by folding a journal after a restart. */
+
+#include "core/core.h"
+
+#include "core/detect/detect.h"
+#include "core/plan/plan.h"
+#include "core/policy/decide.h"
+
+#include "base/str.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#define ROUNDS_MAX 32 /* events that one input can cause in one job; more would be a loop */
+
+struct core {
+    struct model *model;
+};
+
+struct core *core_new(void)
+{
+    struct core *c = xnew(struct core);
+
+    c->model = model_new();
+    return c;
+}
+
+struct core *core_free(struct core *c)
+{
+    if (!c)
+        return NULL;
+    model_free(c->model);
+    free(c);
+    return NULL;
+}
+
+const struct model *core_model(const struct core *c)
+{
+    return c->model;
+}
+
+/* Stages: each fills kind, attempt and body. */
+
+typedef bool stage_fn(const struct model *m, const struct job *j, struct event *ret);
+
+static bool stage_detect(const struct model *m, const struct job *j, struct event *ret)
+{
+    ret->kind = EVENT_FINDING;
+    return detect_recovery(m, j, &ret->finding) || detect_crash(m, j, &ret->finding) ||
+           detect_hang(m, j, &ret->finding);
+}
+
+static bool stage_interrupt(const struct model *m, const struct job *j, struct event *ret)
+{
+    const struct attempt *a = &j->attempt;
+
+    ret->kind = EVENT_INTERRUPTED;
+    return j->state == JOB_RUNNING && (a->hung || a->crashed || a->end_found || a->lost);
+}
+
+/* When the last lines of the attempt have been waited for long enough. */
+static usec_t verdict_due(const struct model *m, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+    bool killed = a->hung || a->crashed;
+
+    if (j->state != JOB_ENDING)
+        return USEC_NEVER;
+    if (killed && !a->gone)
+        return plan_kill_limit(m, j);
+    if (a->drained)
+        return m->now;
+    return (killed ? a->gone_at : a->interrupted_at) + m->policy.verdict_wait;
+}
+
+static enum ending ending_of(const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+
+    if (a->hung)
+        return ENDING_HUNG;
+    if (a->crashed || a->lost)
+        return ENDING_UNKNOWN;
+    return j->requested ? ENDING_REQUESTED : ENDING_EXITED;
+}
+
+/* The evidence is mostly text; how the attempt ended is a fact. Where they disagree about whether
+ * it failed, the fact holds. */
+static void reconcile(const struct job *j, struct incident *i)
+{
+    const struct attempt *a = &j->attempt;
+    bool failed = a->hung || a->crashed || a->end_found;
+
+    if (a->lost && !a->exited) {
+        i->class = CLASS_INTERRUPTED;
+        i->cause = CAUSE_UNKNOWN;
+        i->advice = ADVICE_RESTART;
+        STR_PRINTF(i->summary, "reknit itself was killed while the job ran, and the job with it");
+    } else if (failed && i->class == CLASS_HEALTHY) {
+        i->class = a->hung ? CLASS_HANG : CLASS_CRASH;
+        i->cause = CAUSE_UNKNOWN;
+        i->advice = ADVICE_RESTART;
+        STR_COPY(i->summary, a->found);
+    } else if (!failed && !j->requested) {
+        i->class = CLASS_HEALTHY;
+        i->cause = CAUSE_NONE;
+        i->advice = ADVICE_NONE;
+        i->culprits = (struct culprits){0};
+    }
+}
+
+static bool stage_judge(const struct model *m, const struct job *j, struct event *ret)
+{
+    if (j->state != JOB_ENDING || m->now < verdict_due(m, j))
+        return false;
+    ret->kind = EVENT_VERDICT;
+    attribute(j->attempt.evidence, ending_of(j), &ret->incident);
+    reconcile(j, &ret->incident);
+    return true;
+}
+
+static bool stage_decide(const struct model *m, const struct job *j, struct event *ret)
+{
+    ret->kind = EVENT_DECISION;
+    return decide(m, j, &ret->decision);
+}
+
+static bool stage_plan(const struct model *m, const struct job *j, struct event *ret)
+{
+    ret->kind = EVENT_INTENT;
+    return plan_intent(m, j, &ret->intended, &ret->attempt);
+}
+
+static bool stage_end(const struct model *m, const struct job *j, struct event *ret)
+{
+    ret->kind = EVENT_JOB_ENDED;
+    return plan_ended(m, j, &ret->ended);
+}
+
+static stage_fn *const stages[] = {
+    stage_detect, stage_interrupt, stage_judge, stage_decide, stage_plan, stage_end,
+};
+
+static bool next_event(const struct model *m, const struct job *j, struct event *ret)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(stages); i++) {
+        memset(ret, 0, sizeof(*ret));
+        ret->attempt = j->attempt.number;
+        STR_COPY(ret->job, j->name);
+        if (stages[i](m, j, ret))
+            return true;
+    }
+    return false;
+}
+
+static void derive(struct core *c, const struct event *input, const struct event *e,
+                   struct core_output *out)
+{
+    struct event *d = VEC_PUSH(&out->events);
+    bool fit;
+
+    *d = *e;
+    d->seq = input->seq + out->events.n;
+    d->parent = input->seq;
+    d->time_us = c->model->now;
+    fit = model_apply(c->model, d);
+    assert(fit);
+    (void)fit;
+}
+
+static void step_job(struct core *c, const struct job *j, const struct event *input,
+                     struct core_output *out)
+{
+    struct event e;
+
+    for (int rounds = 0; next_event(c->model, j, &e); rounds++) {
+        assert(rounds < ROUNDS_MAX);
+        derive(c, input, &e, out);
+    }
+}
+
+/* Somebody started what core did not ask for, or no longer wants. Never two copies: end it. */
+static void end_stray(struct core *c, const struct job *j, const struct event *input,
+                      struct core_output *out)
+{
+    struct event e = {.kind = EVENT_INTENT, .attempt = input->attempt};
+
+    STR_COPY(e.job, j->name);
+    e.intended = (struct intent_facts){
+        .intent = INTENT_KILL, .signal = SIGTERM, .grace = c->model->policy.kill_grace};
+    derive(c, input, &e, out);
+}
+
+void core_step(struct core *c, const struct event *input, struct core_output *out)
+{
+    const struct job *j;
+    bool fit;
+
+    assert(event_is_input(input->kind));
+    out->events.n = 0;
+    fit = model_apply(c->model, input);
+    if (input->job[0] == '\0') {
+        for (size_t i = 0; i < c->model->jobs.n; i++)
+            step_job(c, c->model->jobs.v[i], input, out);
+        return;
+    }
+    j = model_job(c->model, input->job);
+    if (j && !fit && input->kind == EVENT_ATTEMPT_STARTED && input->attempt != j->attempt.number)
+        end_stray(c, j, input, out);
+    if (j)
+        step_job(c, j, input, out);
+}
+
+void core_fold(struct core *c, const struct event *event)
+{
+    model_apply(c->model, event);
+}
+
+void core_output_done(struct core_output *out)
+{
+    VEC_DONE(&out->events);
+}
+
+static usec_t sooner(usec_t a, usec_t b)
+{
+    return a < b ? a : b;
+}
+
+usec_t core_deadline(const struct core *c)
+{
+    const struct model *m = c->model;
+    usec_t due = USEC_NEVER;
+
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct job *j = m->jobs.v[i];
+
+        due = sooner(due, sooner(crash_due(m, j), hang_due(m, j)));
+        due = sooner(due, sooner(verdict_due(m, j), plan_due(m, j)));
+    }
+    return due;
+}
+
+void core_pending(const struct core *c, void (*fn)(void *ctx, const struct event *intent),
+                  void *ctx)
+{
+    VEC_FOREACH (&c->model->jobs, j)
+        VEC_FOREACH (&(*j)->pending, e)
+            fn(ctx, e);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Crash: the first process ended, and not with status 0; or a line that names a root failure was
+ * followed by no progress for so long that the job will not get over it, although its processes
+ * live on (algorithm b.1). A root line with progress behind it is an error that was survived.
+ *
+ * A line is only text: before processes are ended for it, they must not be visibly at work. */
+
+#include "core/detect/detect.h"
+
+#include "base/str.h"
+
+#define ROOT_WAIT_MIN USEC_PER_MIN
+#define QUIET_SPAN    (30 * USEC_PER_SEC)
+
+bool detect_recovery(const struct model *m, const struct job *j, struct finding_facts *ret)
+{
+    const struct attempt *a = &j->attempt;
+
+    if (j->state != JOB_RUNNING || !a->progressed)
+        return false;
+    *ret = (struct finding_facts){.finding = FINDING_RECOVERED};
+    if (a->suspicion != SUSPICION_NONE)
+        STR_PRINTF(ret->why, "it makes progress again");
+    else
+        STR_PRINTF(ret->why, "it made progress after %s", a->root);
+    return true;
+}
+
+static bool waits_for_root(const struct model *m, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+
+    return m->policy.hang.enabled && a->root_at != USEC_NEVER && !a->progressed && !a->crashed &&
+           !a->hung;
+}
+
+/* Until when progress may still come after the root line. */
+static usec_t root_limit(const struct model *m, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+    const struct rhythm *r = best_rhythm(j);
+    usec_t wait = r ? 3 * r->q99 : m->policy.hang.first_step / 6;
+    usec_t limit = a->root_at + (wait > ROOT_WAIT_MIN ? wait : ROOT_WAIT_MIN);
+
+    for (int p = 0; p < PHASE_MAX; p++)
+        if (a->phase_began[p] != USEC_NEVER) {
+            usec_t end = a->phase_began[p] + phase_allowance(m, j, (enum phase)p);
+
+            limit = end > limit ? end : limit;
+        }
+    return limit;
+}
+
+static bool has_ended(const struct attempt *a)
+{
+    return a->exited || a->gone;
+}
+
+usec_t crash_due(const struct model *m, const struct job *j)
+{
+    usec_t limit;
+
+    if (j->state != JOB_RUNNING || has_ended(&j->attempt) || !waits_for_root(m, j))
+        return USEC_NEVER;
+    limit = root_limit(m, j);
+    return m->now < limit ? limit : USEC_NEVER; /* later the next sample decides */
+}
+
+static void say_how_it_ended(const struct attempt *a, struct finding_facts *ret)
+{
+    if (!a->exited)
+        STR_PRINTF(ret->why, "its processes vanished");
+    else if (a->exit.signal != 0)
+        STR_PRINTF(ret->why, "it was ended by signal %d", a->exit.signal);
+    else
+        STR_PRINTF(ret->why, "it ended with status %d", a->exit.code);
+}
+
+static bool detect_root(const struct model *m, const struct job *j, struct finding_facts *ret)
+{
+    char waited[DURATION_TEXT_MAX], life[128];
+    enum liveness l;
+
+    if (!waits_for_root(m, j) || m->now < root_limit(m, j))
+        return false;
+    l = liveness_of(m, j, QUIET_SPAN);
+    if (l == LIVENESS_BUSY)
+        return false;
+    ret->timeout = root_limit(m, j) - j->attempt.root_at;
+    liveness_text(j, l, life, sizeof(life));
+    STR_PRINTF(ret->why, "no progress for %s after %s; %s",
+               duration_format(m->now - j->attempt.root_at, waited), j->attempt.root, life);
+    return true;
+}
+
+bool detect_crash(const struct model *m, const struct job *j, struct finding_facts *ret)
+{
+    const struct attempt *a = &j->attempt;
+
+    if (j->state != JOB_RUNNING || a->end_found)
+        return false;
+    *ret = (struct finding_facts){.finding = FINDING_CRASH, .silent = m->now - a->last_progress};
+    if (!has_ended(a))
+        return detect_root(m, j, ret);
+    say_how_it_ended(a, ret);
+    return true;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CORE_DETECT_DETECT_H
+#define REKNIT_CORE_DETECT_DETECT_H
+
+/* Detectors: from the state of a running attempt to a finding. Each is a pair of functions of the
+ * state alone: what it finds now (false: nothing), and the time at which it wants to be asked again
+ * although nothing happens (USEC_NEVER: only when something happens). Whatever a finding says is
+ * folded into the state, so no detector says the same thing twice. */
+
+#include "core/model/state.h"
+
+bool detect_recovery(const struct model *m, const struct job *j, struct finding_facts *ret);
+
+bool detect_crash(const struct model *m, const struct job *j, struct finding_facts *ret);
+usec_t crash_due(const struct model *m, const struct job *j);
+
+bool detect_hang(const struct model *m, const struct job *j, struct finding_facts *ret);
+usec_t hang_due(const struct model *m, const struct job *j);
+
+/* The silence that is allowed now: from `base` on for `timeout`, because of `phase`. */
+struct window {
+    usec_t base, timeout;
+    enum phase phase;
+};
+struct window hang_window(const struct model *m, const struct job *j);
+
+/* The rhythm to go by: of this attempt, or what earlier ones taught; NULL = none known. */
+const struct rhythm *best_rhythm(const struct job *j);
+
+/* How long the open phase may take. */
+usec_t phase_allowance(const struct model *m, const struct job *j, enum phase phase);
+
+/* What the processes themselves say about a silence, apart from the log. */
+enum liveness {
+    LIVENESS_UNKNOWN, /* no fresh sample: no evidence for or against anything */
+    LIVENESS_BUSY,
+    LIVENESS_SPINNING, /* CPU time, but no I/O and no output: perhaps computing, perhaps not */
+    LIVENESS_IDLE,
+    LIVENESS_STOPPED,
+    LIVENESS_BLOCKED,
+};
+/* Judged over at least `span` of unbroken samples. */
+enum liveness liveness_of(const struct model *m, const struct job *j, usec_t span);
+void liveness_text(const struct job *j, enum liveness l, char *ret, size_t size);
+
+#endif

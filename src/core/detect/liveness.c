@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The second signal: what the kernel says about the processes of a job whose log is silent. A log
+ * may be silent because it is buffered, or its file system is; CPU time and I/O are counted on
+ * another path. */
+
+#include "core/detect/detect.h"
+
+#include "base/str.h"
+
+enum liveness liveness_of(const struct model *m, const struct job *j, usec_t span)
+{
+    const struct streaks *s = &j->attempt.streaks;
+
+    /* A sampler that went quiet proves nothing. */
+    if (s->sampled == USEC_NEVER || m->now - s->sampled > 2 * s->last.interval + USEC_PER_SEC)
+        return LIVENESS_UNKNOWN;
+    if (s->stopped >= span)
+        return LIVENESS_STOPPED;
+    if (s->blocked >= span)
+        return LIVENESS_BLOCKED;
+    if (s->idle >= span)
+        return LIVENESS_IDLE;
+    if (s->spinning >= span && m->now - j->attempt.last_output >= span)
+        return LIVENESS_SPINNING;
+    return LIVENESS_BUSY;
+}
+
+void liveness_text(const struct job *j, enum liveness l, char *ret, size_t size)
+{
+    const struct streaks *s = &j->attempt.streaks;
+    char span[DURATION_TEXT_MAX];
+
+    switch (l) {
+    case LIVENESS_UNKNOWN:
+        str_printf(ret, size, "nothing is known about its processes");
+        return;
+    case LIVENESS_BUSY:
+        str_printf(ret, size, "its processes are busy");
+        return;
+    case LIVENESS_SPINNING:
+        str_printf(ret, size,
+                   "its processes use CPU time, but neither read, write nor print for %s",
+                   duration_format(s->spinning, span));
+        return;
+    case LIVENESS_IDLE:
+        str_printf(ret, size, "its processes used no CPU time and did no I/O for %s",
+                   duration_format(s->idle, span));
+        return;
+    case LIVENESS_STOPPED:
+        str_printf(ret, size, "%d of its %d processes stopped for %s", s->last.stopped,
+                   s->last.processes, duration_format(s->stopped, span));
+        return;
+    case LIVENESS_BLOCKED:
+        str_printf(ret, size, "%d of its %d processes blocked in the kernel for %s",
+                   s->last.blocked, s->last.processes, duration_format(s->blocked, span));
+        return;
+    }
+}

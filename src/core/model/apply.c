@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* model_apply(): the one place where state changes.
+ *
+ * Each kind of event has a function that first asks whether the event fits (does the job exist, is
+ * it this attempt, is the state right) and then changes the state. It takes nothing from anywhere
+ * but the event and the state, so folding a journal gives the state that writing it gave.
+ *
+ * job_enter() is the one door between states; the table beside it is the diagram in state.h. */
+
+#include "core/model/observe.h"
+
+#include "base/str.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const job_state_names[JOB_STATE_MAX] = {
+    [JOB_NEW] = "new",       [JOB_RUNNING] = "running", [JOB_ENDING] = "ending",
+    [JOB_JUDGED] = "judged", [JOB_DECIDED] = "decided", [JOB_STARTING] = "starting",
+    [JOB_ENDED] = "ended",
+};
+DEFINE_NAMES(job_state, enum job_state, job_state_names);
+
+static const bool may_enter[JOB_STATE_MAX][JOB_STATE_MAX] = {
+    [JOB_NEW] = {[JOB_RUNNING] = true, [JOB_DECIDED] = true},
+    [JOB_RUNNING] = {[JOB_ENDING] = true},
+    [JOB_ENDING] = {[JOB_JUDGED] = true},
+    [JOB_JUDGED] = {[JOB_DECIDED] = true},
+    [JOB_DECIDED] = {[JOB_DECIDED] = true, [JOB_STARTING] = true, [JOB_ENDED] = true},
+    [JOB_STARTING] = {[JOB_RUNNING] = true, [JOB_DECIDED] = true},
+    [JOB_ENDED] = {[JOB_NEW] = true},
+};
+
+static bool fits(const struct job *j, enum job_state next)
+{
+    return may_enter[j->state][next];
+}
+
+static void job_enter(struct job *j, enum job_state next)
+{
+    assert(next >= 0 && next < JOB_STATE_MAX);
+    assert(fits(j, next));
+    j->state = next;
+}
+
+static bool is_attempt(const struct job *j, const struct event *e)
+{
+    return j->attempt.number != 0 && e->attempt == j->attempt.number;
+}
+
+/* Processes of the attempt may exist. */
+static bool has_processes(const struct job *j)
+{
+    return j->attempt.number != 0 && !j->attempt.gone;
+}
+
+/* Intents */
+
+static bool is_of(const struct event *pending, enum intent intent, uint32_t attempt)
+{
+    return pending->intended.intent == intent && pending->attempt == attempt;
+}
+
+static void pending_drop(struct job *j, enum intent intent, uint32_t attempt)
+{
+    for (size_t i = j->pending.n; i-- > 0;)
+        if (is_of(&j->pending.v[i], intent, attempt))
+            VEC_REMOVE(&j->pending, i);
+}
+
+static void pending_add(struct job *j, const struct event *e)
+{
+    if (j->pending.n == PENDING_MAX)
+        VEC_REMOVE(&j->pending, 0);
+    *VEC_PUSH(&j->pending) = *e;
+}
+
+static void pending_drop_all_starts(struct job *j)
+{
+    for (size_t i = j->pending.n; i-- > 0;)
+        if (j->pending.v[i].intended.intent == INTENT_START)
+            VEC_REMOVE(&j->pending, i);
+}
+
+/* Inputs */
+
+static bool apply_policy(struct model *m, struct job *j, const struct event *e)
+{
+    if (policy_check(&e->policy, NULL) < 0)
+        return false;
+    m->policy = e->policy;
+    return true;
+}
+
+static bool apply_seen(struct model *m, struct job *j, const struct event *e)
+{
+    if (j->state == JOB_ENDED)
+        job_enter(j, JOB_NEW);
+    else if (j->state != JOB_NEW)
+        return false;
+    attempt_reset(&j->attempt);
+    timing_next_attempt(&j->timing);
+    ledger_init(&j->ledger);
+    j->pending.n = 0;
+    j->requested = j->start_failed = j->start_unknown = false;
+    j->starts_failed = 0;
+    j->seen_at = m->now;
+    return true;
+}
+
+static bool apply_started(struct model *m, struct job *j, const struct event *e)
+{
+    if (!fits(j, JOB_RUNNING) || e->attempt == 0)
+        return false;
+    if (j->state == JOB_STARTING && e->attempt != j->attempt.number + 1)
+        return false;
+    job_enter(j, JOB_RUNNING);
+    pending_drop(j, INTENT_START, e->attempt);
+    j->starts_failed = 0;
+    j->start_failed = j->start_unknown = false;
+    attempt_begin(j, e->attempt, m->now);
+    return true;
+}
+
+/* What a job prints after we began to kill it tells what the kill did, not why it was needed:
+ * then only progress counts (a checkpoint written on SIGTERM is worth having). */
+static bool is_evidence(const struct attempt *a)
+{
+    return a->evidence && !a->hung && !a->crashed;
+}
+
+static bool apply_signal(struct model *m, struct job *j, const struct event *e)
+{
+    if (!is_attempt(j, e) || j->state == JOB_STARTING || j->state == JOB_ENDED)
+        return false;
+    if (is_evidence(&j->attempt))
+        evidence_add(j->attempt.evidence, &e->signal);
+    attempt_observe(j, &e->signal, m->now);
+    return true;
+}
+
+static bool apply_exited(struct model *m, struct job *j, const struct event *e)
+{
+    struct attempt *a = &j->attempt;
+    struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_AGENT);
+
+    if (!is_attempt(j, e) || a->exited || !has_processes(j))
+        return false;
+    a->exited = true;
+    a->exited_at = m->now;
+    a->exit = e->exited;
+    s.time_us = e->time_us;
+    s.exit = e->exited;
+    if (is_evidence(a))
+        evidence_add(a->evidence, &s);
+    if (j->state == JOB_RUNNING && a->exit.code == 0 && a->exit.signal == 0) {
+        a->interrupted_at = m->now;
+        job_enter(j, JOB_ENDING);
+    }
+    return true;
+}
+
+static void note_gone(struct job *j, usec_t now)
+{
+    j->attempt.gone = true;
+    j->attempt.gone_at = now;
+    j->attempt.kill_due_again = false;
+    pending_drop(j, INTENT_KILL, j->attempt.number);
+    pending_drop(j, INTENT_INSPECT, j->attempt.number);
+}
+
+static bool apply_gone(struct model *m, struct job *j, const struct event *e)
+{
+    if (!is_attempt(j, e)) { /* a stray copy that was to be killed */
+        pending_drop(j, INTENT_KILL, e->attempt);
+        return false;
+    }
+    if (!has_processes(j))
+        return false;
+    note_gone(j, m->now);
+    return true;
+}
+
+static bool apply_drained(struct model *m, struct job *j, const struct event *e)
+{
+    if (!is_attempt(j, e) || j->attempt.drained)
+        return false;
+    j->attempt.drained = true;
+    return true;
+}
+
+static bool apply_tick(struct model *m, struct job *j, const struct event *e)
+{
+    return true;
+}
+
+static void note_failed_intent(struct job *j, const struct event *intent,
+                               const struct result_facts *r)
+{
+    switch (intent->intended.intent) {
+    case INTENT_START:
+        STR_COPY(j->start_detail, r->detail);
+        j->start_failed = true;
+        j->start_unknown = r->outcome == OUTCOME_UNKNOWN;
+        j->starts_failed++;
+        break;
+    case INTENT_KILL:
+        j->attempt.kill_due_again = has_processes(j) && intent->attempt == j->attempt.number;
+        break;
+    case INTENT_INSPECT: /* evidence that cannot be had is no reason to wait */
+    case INTENT_MAX:
+    case INTENT_INVALID:
+        break;
+    }
+}
+
+static bool apply_result(struct model *m, struct job *j, const struct event *e)
+{
+    for (size_t i = 0; i < j->pending.n; i++) {
+        if (j->pending.v[i].seq != e->result.intent)
+            continue;
+        if (e->result.outcome != OUTCOME_DONE)
+            note_failed_intent(j, &j->pending.v[i], &e->result);
+        VEC_REMOVE(&j->pending, i);
+        return true;
+    }
+    return false;
+}
+
+static bool apply_operator(struct model *m, struct job *j, const struct event *e)
+{
+    if (j->state == JOB_ENDED || e->request.request != REQUEST_INTERRUPT)
+        return false;
+    j->requested = true;
+    j->request_signal = e->request.signal;
+    return true;
+}
+
+static bool apply_lost(struct model *m, struct job *j, const struct event *e)
+{
+    if (j->state == JOB_ENDED)
+        return false;
+    j->attempt.lost = j->attempt.drained = true;
+    if (has_processes(j))
+        note_gone(j, m->now);
+    return true;
+}
+
+/* Derived events */
+
+static bool apply_finding(struct model *m, struct job *j, const struct event *e)
+{
+    static const enum suspicion next[FINDING_MAX] = {
+        [FINDING_HANG_SUSPECTED] = SUSPICION_RAISED,
+        [FINDING_HANG_EXTENDED] = SUSPICION_EXTENDED,
+        [FINDING_HANG_UNPROVEN] = SUSPICION_UNPROVEN,
+    };
+    struct attempt *a = &j->attempt;
+
+    if (!is_attempt(j, e) || j->state != JOB_RUNNING)
+        return false;
+    switch (e->finding.finding) {
+    case FINDING_HANG_SUSPECTED:
+    case FINDING_HANG_EXTENDED:
+    case FINDING_HANG_UNPROVEN:
+        a->suspicion = next[e->finding.finding];
+        break;
+    case FINDING_HANG:
+        a->hung = true;
+        break;
+    case FINDING_CRASH:
+        if (a->exited || a->gone)
+            a->end_found = true;
+        else
+            a->crashed = true;
+        break;
+    case FINDING_RECOVERED:
+        a->recoveries += a->root_at != USEC_NEVER;
+        a->root_at = USEC_NEVER;
+        a->suspicion = SUSPICION_NONE;
+        a->progressed = a->inspected = false;
+        break;
+    case FINDING_MAX:
+    case FINDING_INVALID:
+        return false;
+    }
+    STR_COPY(a->found, e->finding.why);
+    return true;
+}
+
+static bool apply_interrupted(struct model *m, struct job *j, const struct event *e)
+{
+    if (!is_attempt(j, e) || !fits(j, JOB_ENDING))
+        return false;
+    job_enter(j, JOB_ENDING);
+    j->attempt.interrupted_at = m->now;
+    return true;
+}
+
+static bool apply_verdict(struct model *m, struct job *j, const struct event *e)
+{
+    struct attempt_account account;
+
+    if (!is_attempt(j, e) || !fits(j, JOB_JUDGED))
+        return false;
+    account = attempt_account(m, j);
+    job_enter(j, JOB_JUDGED);
+    j->attempt.incident = e->incident;
+    j->attempt.evidence = evidence_free(j->attempt.evidence);
+    ledger_judge(&j->ledger, &m->policy, &e->incident, &account);
+    return true;
+}
+
+static bool apply_decision(struct model *m, struct job *j, const struct event *e)
+{
+    if (!fits(j, JOB_DECIDED))
+        return false;
+    job_enter(j, JOB_DECIDED);
+    j->attempt.decision = e->decision;
+    j->attempt.decided_at = m->now;
+    j->start_failed = false;
+    pending_drop_all_starts(j);
+    return true;
+}
+
+static bool apply_kill(struct model *m, struct job *j, const struct event *e)
+{
+    struct attempt *a = &j->attempt;
+
+    if (is_attempt(j, e)) {
+        a->kills++;
+        a->kill_due_again = false;
+        if (a->killed_at == USEC_NEVER)
+            a->killed_at = m->now;
+    }
+    pending_add(j, e);
+    return true;
+}
+
+static bool apply_intent(struct model *m, struct job *j, const struct event *e)
+{
+    switch (e->intended.intent) {
+    case INTENT_INSPECT:
+        j->attempt.inspected = true;
+        pending_add(j, e);
+        return true;
+    case INTENT_KILL:
+        return apply_kill(m, j, e);
+    case INTENT_START:
+        if (!fits(j, JOB_STARTING))
+            return false;
+        job_enter(j, JOB_STARTING);
+        ledger_restart(&j->ledger, j->attempt.incident.cause, m->now);
+        pending_add(j, e);
+        return true;
+    case INTENT_MAX:
+    case INTENT_INVALID:
+        break;
+    }
+    return false;
+}
+
+static bool apply_ended(struct model *m, struct job *j, const struct event *e)
+{
+    if (!fits(j, JOB_ENDED))
+        return false;
+    job_enter(j, JOB_ENDED);
+    j->pending.n = 0;
+    return true;
+}
+
+/* Jobs */
+
+struct model *model_new(void)
+{
+    struct model *m = xnew(struct model);
+
+    policy_default(&m->policy);
+    return m;
+}
+
+static void job_free(struct job *j)
+{
+    evidence_free(j->attempt.evidence);
+    VEC_DONE(&j->pending);
+    free(j);
+}
+
+struct model *model_free(struct model *m)
+{
+    if (!m)
+        return NULL;
+    VEC_FOREACH (&m->jobs, j)
+        job_free(*j);
+    VEC_DONE(&m->jobs);
+    free(m);
+    return NULL;
+}
+
+/* First position whose name is not below `name`. */
+static size_t job_position(const struct model *m, const char *name)
+{
+    size_t lo = 0, hi = m->jobs.n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (strcmp(m->jobs.v[mid]->name, name) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+struct job *model_job(const struct model *m, const char *name)
+{
+    size_t i = job_position(m, name);
+
+    return i < m->jobs.n && streq(m->jobs.v[i]->name, name) ? m->jobs.v[i] : NULL;
+}
+
+/* The limit is reached: the job that ended longest ago is forgotten. */
+static bool make_room(struct model *m)
+{
+    size_t oldest = SIZE_MAX;
+
+    if (m->jobs.n < JOBS_MAX)
+        return true;
+    for (size_t i = 0; i < m->jobs.n; i++)
+        if (m->jobs.v[i]->state == JOB_ENDED &&
+            (oldest == SIZE_MAX || m->jobs.v[i]->seen_at < m->jobs.v[oldest]->seen_at))
+            oldest = i;
+    if (oldest == SIZE_MAX)
+        return false;
+    job_free(m->jobs.v[oldest]);
+    VEC_REMOVE(&m->jobs, oldest);
+    return true;
+}
+
+static struct job *job_new(struct model *m, const char *name)
+{
+    struct job *j;
+    size_t i;
+
+    if (!make_room(m))
+        return NULL;
+    j = xnew(struct job);
+    STR_COPY(j->name, name);
+    attempt_reset(&j->attempt);
+    i = job_position(m, name);
+    (void)VEC_PUSH(&m->jobs);
+    memmove(&m->jobs.v[i + 1], &m->jobs.v[i], (m->jobs.n - 1 - i) * sizeof(m->jobs.v[0]));
+    m->jobs.v[i] = j;
+    return j;
+}
+
+/* The door */
+
+typedef bool apply_fn(struct model *m, struct job *j, const struct event *e);
+
+static const struct {
+    apply_fn *apply;
+    enum { OF_NONE, OF_JOB, OF_ANY } jobs; /* needs no job, one, or "" means all of them */
+} kinds[EVENT_MAX] = {
+    [EVENT_POLICY] = {apply_policy, OF_NONE},          [EVENT_JOB_SEEN] = {apply_seen, OF_JOB},
+    [EVENT_ATTEMPT_STARTED] = {apply_started, OF_JOB}, [EVENT_SIGNAL] = {apply_signal, OF_JOB},
+    [EVENT_ATTEMPT_EXITED] = {apply_exited, OF_JOB},   [EVENT_ATTEMPT_GONE] = {apply_gone, OF_JOB},
+    [EVENT_LOGS_DRAINED] = {apply_drained, OF_JOB},    [EVENT_TICK] = {apply_tick, OF_NONE},
+    [EVENT_RESULT] = {apply_result, OF_JOB},           [EVENT_OPERATOR] = {apply_operator, OF_ANY},
+    [EVENT_RUNNER_LOST] = {apply_lost, OF_ANY},        [EVENT_FINDING] = {apply_finding, OF_JOB},
+    [EVENT_INTERRUPTED] = {apply_interrupted, OF_JOB}, [EVENT_VERDICT] = {apply_verdict, OF_JOB},
+    [EVENT_DECISION] = {apply_decision, OF_JOB},       [EVENT_INTENT] = {apply_intent, OF_JOB},
+    [EVENT_JOB_ENDED] = {apply_ended, OF_JOB},
+};
+
+static bool apply_to_jobs(struct model *m, const struct event *e)
+{
+    struct job *j;
+    bool any = false;
+
+    if (kinds[e->kind].jobs == OF_NONE)
+        return kinds[e->kind].apply(m, NULL, e);
+    if (kinds[e->kind].jobs == OF_ANY && e->job[0] == '\0') {
+        VEC_FOREACH (&m->jobs, job)
+            any |= kinds[e->kind].apply(m, *job, e);
+        return any;
+    }
+    j = model_job(m, e->job);
+    if (!j && e->kind == EVENT_JOB_SEEN && e->job[0] != '\0')
+        j = job_new(m, e->job);
+    return j && kinds[e->kind].apply(m, j, e);
+}
+
+bool model_apply(struct model *m, const struct event *e)
+{
+    bool fit;
+
+    if (e->time_us > m->now)
+        m->now = e->time_us;
+    if (e->seq > m->seq)
+        m->seq = e->seq;
+    fit = e->kind >= 0 && e->kind < EVENT_MAX && apply_to_jobs(m, e);
+    m->refused += !fit;
+    return fit;
+}
+
+usec_t startup_allowance(const struct model *m, const struct job *j)
+{
+    usec_t prior = m->policy.hang.first_step, learned = 3 * j->timing.first_step;
+
+    if (learned == 0)
+        return prior;
+    return learned > prior / 3 ? learned : prior / 3;
+}
+
+struct attempt_account attempt_account(const struct model *m, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+
+    return (struct attempt_account){
+        .lived = a->interrupted_at - a->started,
+        .ended = a->interrupted_at,
+        .steps_seen = a->steps_seen,
+        .highest_step = a->highest_step,
+        .last_step = a->last_step,
+        .checkpoint_step = a->checkpoint_step,
+        .loaded_step = a->loaded_step,
+        .numbers_reset = a->numbers_reset,
+        .startup = startup_allowance(m, j),
+    };
+}

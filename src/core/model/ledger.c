@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Keeping the books. Written by the model alone, when a verdict or a decision is folded in; read
+ * by policy. */
+
+#include "core/model/ledger.h"
+
+#include "base/hash.h"
+#include "base/str.h"
+
+#include <assert.h>
+#include <string.h>
+
+void ledger_init(struct ledger *l)
+{
+    memset(l, 0, sizeof(*l));
+    l->stalled_since = USEC_NEVER;
+    l->best_step = l->best_checkpoint = STEP_NONE;
+    l->failed_step = STEP_NONE;
+}
+
+bool cause_is_free(enum cause cause)
+{
+    return cause == CAUSE_TIME_LIMIT || cause == CAUSE_PREEMPTION;
+}
+
+static enum advance judge_advance(const struct ledger *l, const struct incident *i,
+                                  const struct attempt_account *a)
+{
+    bool lived = i->class != CLASS_HANG && a->lived > a->startup;
+
+    if (l->checkpoints_known)
+        return a->checkpoint_step > l->best_checkpoint ? ADVANCE_YES : ADVANCE_NO;
+    if (a->steps_seen > 0) {
+        if (a->numbers_reset || a->highest_step == STEP_NONE)
+            return ADVANCE_UNKNOWN;
+        return a->highest_step > l->best_step ? ADVANCE_YES : ADVANCE_NO;
+    }
+    /* A program whose steps nobody can read: whoever lives longer than starting up takes did
+     * something, unless it hung. */
+    return !l->steps_known && lived ? ADVANCE_UNKNOWN : ADVANCE_NO;
+}
+
+static struct failure *find_failure(struct ledger *l, const char *fingerprint)
+{
+    struct failure *oldest = &l->failures[0];
+
+    for (uint32_t i = 0; i < l->n_failures; i++) {
+        if (streq(l->failures[i].fingerprint, fingerprint))
+            return &l->failures[i];
+        if (l->failures[i].order < oldest->order)
+            oldest = &l->failures[i];
+    }
+    if (l->n_failures < FAILURES_MAX)
+        oldest = &l->failures[l->n_failures++];
+    memset(oldest, 0, sizeof(*oldest));
+    STR_COPY(oldest->fingerprint, fingerprint);
+    return oldest;
+}
+
+static void refill(struct ledger *l)
+{
+    for (uint32_t i = 0; i < l->n_failures; i++)
+        l->failures[i].count = 0;
+    l->without_progress = l->without_step = l->in_a_row = 0;
+    l->stalled_since = USEC_NEVER;
+    l->last_culprit = 0;
+}
+
+static uint64_t hash_culprit(const struct incident *i)
+{
+    const struct culprits *c = &i->culprits;
+    uint64_t h = HASH_INIT;
+
+    if (cause_domain(i->cause) != DOMAIN_INFRASTRUCTURE || c->n_nodes + c->n_devices == 0)
+        return 0;
+    for (uint32_t n = 0; n < c->n_nodes; n++)
+        h = hash_bytes(h, c->nodes[n], strlen(c->nodes[n]) + 1);
+    for (uint32_t n = 0; n < c->n_devices; n++)
+        h = hash_bytes(h, c->devices[n], strlen(c->devices[n]) + 1);
+    return h ? h : 1;
+}
+
+/* Different hardware proven guilty each time is bad luck, not a job that cannot start. */
+static void count_step(struct ledger *l, const struct incident *i, const struct attempt_account *a)
+{
+    uint64_t culprit = hash_culprit(i);
+
+    if (a->steps_seen > 0) {
+        l->without_step = 0;
+        l->last_culprit = 0;
+        return;
+    }
+    if (culprit == 0 || culprit == l->last_culprit)
+        l->without_step++;
+    l->last_culprit = culprit;
+}
+
+static void count_failure(struct ledger *l, const struct policy *p, const struct incident *i,
+                          const struct attempt_account *a)
+{
+    struct failure *f = find_failure(l, i->fingerprint);
+    int64_t step = a->last_step;
+
+    if (l->stalled_since == USEC_NEVER)
+        l->stalled_since = a->ended;
+    l->patient = a->ended - l->stalled_since < p->cause[i->cause].patience;
+    f->order = l->judged;
+    l->in_a_row++;
+    l->same_step = f->count > 0 && step != STEP_NONE && step == l->failed_step;
+    l->failed_step = step;
+    if (l->advance != ADVANCE_UNKNOWN && !l->patient) {
+        f->count++;
+        l->without_progress += l->advance == ADVANCE_NO;
+        count_step(l, i, a);
+    }
+    l->same = f->count;
+}
+
+static int64_t further(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+void ledger_judge(struct ledger *l, const struct policy *p, const struct incident *i,
+                  const struct attempt_account *a)
+{
+    l->judged++;
+    l->steps_known |= a->steps_seen > 0;
+    l->checkpoints_known |= a->checkpoint_step != STEP_NONE;
+    l->best_checkpoint = further(l->best_checkpoint, a->loaded_step);
+    l->advance = judge_advance(l, i, a);
+    l->best_step = further(l->best_step, a->highest_step);
+    l->best_checkpoint = further(l->best_checkpoint, a->checkpoint_step);
+    l->same = 0;
+    l->patient = l->same_step = false;
+    if (l->advance == ADVANCE_YES)
+        refill(l);
+    if (i->class != CLASS_HEALTHY && !cause_is_free(i->cause))
+        count_failure(l, p, i, a);
+}
+
+uint32_t recent_count(const struct recent *r, usec_t now)
+{
+    uint32_t n = 0;
+
+    while (n < r->n && r->at[r->n - 1 - n] > now - USEC_PER_DAY)
+        n++;
+    return n;
+}
+
+static void recent_add(struct recent *r, usec_t now)
+{
+    if (r->n == RECENT_MAX) {
+        memmove(&r->at[0], &r->at[1], (RECENT_MAX - 1) * sizeof(r->at[0]));
+        r->n--;
+    }
+    r->at[r->n++] = now;
+}
+
+void ledger_restart(struct ledger *l, enum cause cause, usec_t now)
+{
+    if (cause_is_free(cause)) {
+        recent_add(&l->free, now);
+        return;
+    }
+    l->restarts++;
+    recent_add(&l->paid, now);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CORE_MODEL_STATE_H
+#define REKNIT_CORE_MODEL_STATE_H
+
+/* The state, made of events by model_apply() and of nothing else. Everybody else in core reads it
+ * through a const pointer. */
+
+#include "core/attribute/attribute.h"
+#include "core/model/event.h"
+#include "core/model/ledger.h"
+#include "core/model/timing.h"
+
+#include "base/vec.h"
+
+#define JOBS_MAX    4096
+#define PENDING_MAX 16 /* intents without a result, per job */
+
+/*                         ┌──────────────── attempt-started ───────────────┐
+ *                         ▼                                                │
+ *   new ──started──► running ──interrupted──► ending ──verdict──► judged   │
+ *    │                    └─────exit 0──────────▲                   │      │
+ *    │                                                           decision  │
+ *    └──────────────decision─────────────────────────────────────►  ▼      │
+ *                                              ended ◄──ended── decided ──start──► starting
+ *                                                │                 ▲ ▲              │
+ *                                                └─job-seen─► new  └─┘◄──decision───┘
+ *
+ * ending: the attempt makes no more progress; its last lines are awaited, its processes ended.
+ * decided: the decision is made; processes of the attempt may remain, and nothing is started
+ * before they are gone. A decision may be replaced: the user interrupts, nothing can be killed. */
+enum job_state {
+    JOB_NEW,
+    JOB_RUNNING,
+    JOB_ENDING,
+    JOB_JUDGED,
+    JOB_DECIDED,
+    JOB_STARTING,
+    JOB_ENDED,
+    JOB_STATE_MAX,
+    JOB_STATE_INVALID = -EINVAL,
+};
+DECLARE_NAMES(job_state, enum job_state);
+
+/* How far the suspicion of a hang has gone since the last sign of progress. */
+enum suspicion {
+    SUSPICION_NONE,
+    SUSPICION_RAISED,
+    SUSPICION_EXTENDED,
+    SUSPICION_UNPROVEN,
+};
+
+/* What the samples of the processes' activity showed without a break, up to the last of them and
+ * since the last sign of progress. Lengths are sums of sampled time, so a clock that jumps or a
+ * machine that slept adds nothing. */
+struct streaks {
+    usec_t idle;     /* almost no CPU time, almost no I/O */
+    usec_t spinning; /* CPU time, but almost no I/O */
+    usec_t stopped;  /* at least one process in state T */
+    usec_t blocked;  /* at least one process in state D all the time, almost no CPU time */
+    usec_t sampled;  /* time of the last sample, USEC_NEVER = none in this attempt */
+    struct activity_fact last;
+};
+
+struct attempt {
+    uint32_t number; /* 0 = none yet */
+    usec_t started;
+
+    /* progress */
+    int64_t steps_seen, first_step, last_step, highest_step; /* STEP_NONE: none, or no number */
+    int64_t checkpoint_step, loaded_step;
+    bool numbers_reset;
+    int32_t leader_rank; /* whose step numbers are compared: those of the first to show any */
+    uint32_t leader_file;
+    usec_t first_step_at;          /* USEC_NEVER */
+    usec_t last_progress;          /* step, checkpoint, end of a phase; at first the start */
+    usec_t last_output;            /* any line */
+    bool gap_has_phase;            /* since the last step: the gap teaches no rhythm */
+    usec_t phase_began[PHASE_MAX]; /* USEC_NEVER = not open */
+    usec_t finished_at;            /* the job says that its work is done; USEC_NEVER */
+
+    /* detectors */
+    enum suspicion suspicion;
+    bool progressed;   /* since the suspicion or the root line: to be announced */
+    bool inspected;    /* evidence was asked for since the suspicion */
+    usec_t storage_at; /* storage that does not answer was reported since the last progress */
+    usec_t root_at;    /* first root line since the last progress, USEC_NEVER */
+    char root[SIGNATURE_MAX];
+    uint32_t recoveries; /* root lines that progress followed and that were announced */
+    struct streaks streaks;
+    bool hung;       /* found */
+    bool crashed;    /* found, while its first process still ran */
+    bool end_found;  /* found, because its first process ended */
+    char found[256]; /* the last finding, in words */
+
+    /* the end */
+    usec_t interrupted_at; /* or ended with status 0; USEC_NEVER */
+    bool exited, gone, drained, lost;
+    usec_t exited_at, gone_at;
+    struct exit_fact exit;
+    usec_t killed_at;    /* the first KILL was asked for; USEC_NEVER */
+    uint32_t kills;      /* how often */
+    bool kill_due_again; /* a KILL failed */
+    struct incident incident;
+    struct decision_facts decision;
+    usec_t decided_at;
+    struct evidence *evidence; /* NULL once judged */
+};
+
+struct job {
+    char name[JOB_NAME_LEN];
+    enum job_state state;
+    usec_t seen_at;
+    struct attempt attempt; /* the present or last one */
+    struct timing timing;   /* outlives attempts, and lives of the job */
+    struct ledger ledger;
+
+    bool requested; /* the user asked for the end */
+    int32_t request_signal;
+    uint32_t starts_failed;           /* in a row */
+    bool start_failed, start_unknown; /* of the START that was asked for last */
+    char start_detail[256];
+
+    VEC(struct event) pending;
+};
+
+struct model {
+    usec_t now; /* of the newest event; never goes back */
+    uint64_t seq;
+    struct policy policy;
+    uint64_t refused;       /* events that did not fit the state */
+    VEC(struct job *) jobs; /* by name */
+};
+
+struct model *model_new(void);
+struct model *model_free(struct model *m);
+DEFINE_CLEANUP(struct model *, model_free);
+
+struct job *model_job(const struct model *m, const char *name); /* NULL = not known */
+
+/* The only writer. Returns whether the event fits the state; one that does not changes nothing but
+ * the time and the count of those refused. Stray inputs are the world's fault, not a bug. */
+bool model_apply(struct model *m, const struct event *e);
+
+/* What the ledger wants to know of the job's attempt. */
+struct attempt_account attempt_account(const struct model *m, const struct job *j);
+
+/* How long an attempt may take until its first step, and a phase until its end. */
+usec_t startup_allowance(const struct model *m, const struct job *j);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From a decision to intents. Nothing is started before every process of the last attempt is gone;
+ * when they cannot be got rid of in time, policy stops the job instead. */
+
+#include "core/plan/plan.h"
+
+#include <signal.h>
+
+#define EXIT_STOPPED_JOB 75 /* EX_TEMPFAIL */
+
+/* A launcher that ends takes its children along a moment later. */
+#define LINGER ((usec_t)(200 * USEC_PER_MSEC))
+/* Beyond TERM and its grace: a process that waits for a dead disk ignores even KILL. */
+#define KILL_PATIENCE USEC_PER_MIN
+#define KILLS_MAX     3
+
+static bool may_kill(const struct job *j)
+{
+    return (j->state == JOB_ENDING || j->state == JOB_JUDGED || j->state == JOB_DECIDED) &&
+           j->attempt.number != 0 && !j->attempt.gone;
+}
+
+static usec_t kill_due(const struct model *m, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+
+    if (!may_kill(j) || a->kills >= KILLS_MAX || (a->kills > 0 && !a->kill_due_again))
+        return USEC_NEVER;
+    if (a->kills > 0 || !a->exited)
+        return a->interrupted_at;
+    if (a->exit.code == 0 && a->exit.signal == 0) /* helpers may finish what they upload */
+        return a->exited_at + m->policy.kill_grace;
+    return a->exited_at + LINGER;
+}
+
+usec_t plan_kill_limit(const struct model *m, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+
+    if (a->killed_at == USEC_NEVER || a->gone)
+        return USEC_NEVER;
+    return a->killed_at + m->policy.kill_grace + KILL_PATIENCE;
+}
+
+bool plan_kill_failed(const struct model *m, const struct job *j)
+{
+    return m->now >= plan_kill_limit(m, j);
+}
+
+static bool wants_inspection(const struct job *j)
+{
+    return j->state == JOB_RUNNING && j->attempt.suspicion != SUSPICION_NONE &&
+           !j->attempt.inspected && !j->attempt.progressed;
+}
+
+static bool wants_start(const struct job *j)
+{
+    return j->state == JOB_DECIDED && j->attempt.decision.action == ACTION_RESTART &&
+           j->attempt.gone;
+}
+
+bool plan_intent(const struct model *m, const struct job *j, struct intent_facts *ret,
+                 uint32_t *ret_attempt)
+{
+    const struct attempt *a = &j->attempt;
+
+    *ret_attempt = a->number;
+    if (wants_inspection(j)) {
+        *ret = (struct intent_facts){.intent = INTENT_INSPECT};
+        return true;
+    }
+    if (m->now >= kill_due(m, j)) {
+        *ret = (struct intent_facts){.intent = INTENT_KILL,
+                                     .signal = a->kills == 0 ? SIGTERM : SIGKILL,
+                                     .grace = a->kills == 0 ? m->policy.kill_grace : 0};
+        return true;
+    }
+    if (wants_start(j)) {
+        *ret = (struct intent_facts){.intent = INTENT_START,
+                                     .not_before = a->decided_at + a->decision.delay};
+        *ret_attempt = a->number + 1;
+        return true;
+    }
+    return false;
+}
+
+usec_t plan_due(const struct model *m, const struct job *j)
+{
+    usec_t due = kill_due(m, j), limit = plan_kill_limit(m, j);
+
+    if (j->state != JOB_DECIDED)
+        return due;
+    return due < limit ? due : limit;
+}
+
+static int32_t own_exit_code(const struct job *j)
+{
+    const struct exit_fact *x = &j->attempt.exit;
+
+    if (!j->attempt.exited)
+        return 128 + (j->requested ? j->request_signal : SIGTERM);
+    return x->signal != 0 ? 128 + x->signal : x->code;
+}
+
+bool plan_ended(const struct model *m, const struct job *j, struct ended_facts *ret)
+{
+    const struct attempt *a = &j->attempt;
+
+    if (j->state != JOB_DECIDED || a->decision.action == ACTION_RESTART)
+        return false;
+    if (a->number != 0 && !a->gone && !plan_kill_failed(m, j))
+        return false;
+    ret->action = a->decision.action;
+    if (ret->action == ACTION_COMPLETE)
+        ret->exit_code = 0;
+    else if (j->requested || a->incident.cause == CAUSE_CANCELLED)
+        ret->exit_code = own_exit_code(j);
+    else
+        ret->exit_code = EXIT_STOPPED_JOB;
+    return true;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From a verdict to a decision, by the first rule that has something to say.
+ *
+ * A wrong stop leaves machines idle for a night, a missed stop costs one bounded retry. So the last
+ * rule restarts, and every rule that stops names the budget that is used up. The order is: what the
+ * user wants; what needs no restart; what no restart can help; the caps; the ledgers.
+ * docs/POLICY.md explains each rule to those who run jobs: keep it in step. */
+
+#include "core/policy/decide.h"
+
+#include "base/str.h"
+#include "core/plan/plan.h"
+
+#include <inttypes.h>
+
+#define CERTAIN           90 /* percent, from which a verdict needs no second try to be believed */
+#define STARTS_FAILED_MAX 3
+
+typedef bool rule_fn(const struct model *m, const struct job *j, struct decision_facts *ret);
+
+#define VERDICT(ret_, action_, rule_, used_, allowed_, ...)                                        \
+    ((ret_)->action = (action_), STR_COPY((ret_)->rule, (rule_)), (ret_)->used = (used_),          \
+     (ret_)->allowed = (allowed_), STR_PRINTF((ret_)->why, __VA_ARGS__), true)
+#define STOP(ret, rule, used, allowed, ...)                                                        \
+    VERDICT(ret, ACTION_STOP, rule, used, allowed, __VA_ARGS__)
+#define COMPLETE(ret, rule, ...) VERDICT(ret, ACTION_COMPLETE, rule, 0, 0, __VA_ARGS__)
+#define RESTART(ret, rule, used, allowed, ...)                                                     \
+    VERDICT(ret, ACTION_RESTART, rule, used, allowed, __VA_ARGS__)
+
+static const char *cause_words(const struct job *j)
+{
+    return cause_name(j->attempt.incident.cause);
+}
+
+/* What the user wants, and the end of the work */
+
+static bool rule_requested(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    if (!j->requested)
+        return false;
+    return STOP(ret, "requested", 0, 0, "the user ended it (signal %d)", j->request_signal);
+}
+
+static bool rule_completed(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    const struct attempt *a = &j->attempt;
+
+    if (a->hung || a->crashed || !a->exited || a->exit.code != 0 || a->exit.signal != 0)
+        return false;
+    return COMPLETE(ret, "completed", "it ended with status 0");
+}
+
+/* The processes of a job that says it is done are only in the way; but not if it was still writing
+ * its last checkpoint. See docs/decisions. */
+static bool rule_finished(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    const struct attempt *a = &j->attempt;
+
+    if (!a->hung || a->finished_at == USEC_NEVER || a->phase_began[PHASE_CHECKPOINT] != USEC_NEVER)
+        return false;
+    return COMPLETE(ret, "finished", "its work was done, only its processes did not exit");
+}
+
+static bool rule_runner_lost(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    if (!j->attempt.lost)
+        return false;
+    return STOP(ret, "runner-lost", 0, 0, "reknit itself was killed, and the job with it");
+}
+
+/* What is no failure */
+
+static bool rule_cancelled(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    if (j->attempt.incident.cause != CAUSE_CANCELLED)
+        return false;
+    return STOP(ret, "cancelled", 0, 0, "it was cancelled");
+}
+
+static bool rule_free(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    uint32_t used = recent_count(&j->ledger.free, m->now) + 1;
+    uint32_t allowed = m->policy.max_restarts_per_day;
+
+    if (!cause_is_free(j->attempt.incident.cause))
+        return false;
+    if (used > allowed)
+        return STOP(ret, "interrupted-too-often", used - 1, allowed,
+                    "%s: %" PRIu32 " times in 24 h, %" PRIu32 " are allowed", cause_words(j),
+                    used - 1, allowed);
+    return RESTART(ret, "not-its-fault", used, allowed,
+                   "%s is no failure of the job, so no retry is spent", cause_words(j));
+}
+
+/* What no restart can help */
+
+static bool rule_never_retried(const struct model *m, const struct job *j,
+                               struct decision_facts *ret)
+{
+    if (m->policy.cause[j->attempt.incident.cause].retries > 0)
+        return false;
+    return STOP(ret, "never-retried", 0, 0, "the policy allows no retry after %s", cause_words(j));
+}
+
+static bool rule_hopeless(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    const struct incident *i = &j->attempt.incident;
+
+    if (i->advice != ADVICE_STOP || i->confidence < CERTAIN || j->ledger.judged > 1 ||
+        j->attempt.steps_seen > 0 || cause_domain(i->cause) != DOMAIN_WORKLOAD)
+        return false;
+    return STOP(ret, "hopeless", 0, 0,
+                "%s before the first step, certain to come back: mend it and start again",
+                cause_words(j));
+}
+
+/* The caps */
+
+static bool rule_max_restarts(const struct model *m, const struct job *j,
+                              struct decision_facts *ret)
+{
+    uint32_t used = j->ledger.restarts, allowed = m->policy.max_restarts;
+
+    if (used < allowed)
+        return false;
+    return STOP(ret, "max-restarts", used, allowed,
+                "%" PRIu32 " restarts in the life of the job, %" PRIu32 " are allowed", used,
+                allowed);
+}
+
+static bool rule_max_restarts_per_day(const struct model *m, const struct job *j,
+                                      struct decision_facts *ret)
+{
+    uint32_t used = recent_count(&j->ledger.paid, m->now);
+    uint32_t allowed = m->policy.max_restarts_per_day;
+
+    if (used < allowed)
+        return false;
+    return STOP(ret, "max-restarts-per-day", used, allowed,
+                "%" PRIu32 " restarts in 24 h, %" PRIu32 " are allowed", used, allowed);
+}
+
+/* The ledgers */
+
+static bool rule_same_failure(const struct model *m, const struct job *j,
+                              struct decision_facts *ret)
+{
+    const struct ledger *l = &j->ledger;
+    uint32_t used = l->same > 0 ? l->same - 1 : 0;
+    uint32_t allowed = m->policy.cause[j->attempt.incident.cause].retries;
+
+    if (l->same <= allowed)
+        return false;
+    if (l->same_step)
+        return STOP(ret, "same-failure", used, allowed,
+                    "the same failure (%s) at the same step %" PRId64 " without progress in "
+                    "between: what is done at that step, not chance; %" PRIu32 " of %" PRIu32
+                    " retries used",
+                    cause_words(j), l->failed_step, used, allowed);
+    return STOP(ret, "same-failure", used, allowed,
+                "the same failure (%s) again without progress in between; %" PRIu32 " of %" PRIu32
+                " retries used",
+                cause_words(j), used, allowed);
+}
+
+static bool rule_no_step(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    uint32_t used = j->ledger.without_step, allowed = m->policy.max_without_step;
+
+    if (used < allowed)
+        return false;
+    return STOP(ret, "no-step", used, allowed,
+                "%" PRIu32 " attempts in a row completed not one step, %" PRIu32 " are allowed",
+                used, allowed);
+}
+
+static bool rule_no_progress(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    uint32_t used = j->ledger.without_progress, allowed = m->policy.max_without_progress;
+
+    if (used < allowed)
+        return false;
+    return STOP(ret, "no-progress", used, allowed,
+                "%" PRIu32 " attempts in a row without progress, %" PRIu32 " are allowed", used,
+                allowed);
+}
+
+/* Otherwise: restart, and say from which budget */
+
+static usec_t backoff(const struct model *m, const struct job *j)
+{
+    const struct cause_policy *p = &m->policy.cause[j->attempt.incident.cause];
+    usec_t delay = p->backoff;
+
+    for (uint32_t i = 1; i < j->ledger.in_a_row && delay < p->backoff_max; i++)
+        delay *= 2;
+    return delay < p->backoff_max ? delay : p->backoff_max;
+}
+
+static bool rule_restart(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    const struct ledger *l = &j->ledger;
+    uint32_t restarts = l->restarts + 1, cap = m->policy.max_restarts;
+
+    ret->delay = backoff(m, j);
+    if (l->advance == ADVANCE_YES)
+        return RESTART(ret, "advanced", restarts, cap,
+                       "it had advanced, so only the restarts of its life count: %" PRIu32
+                       " of %" PRIu32,
+                       restarts, cap);
+    if (l->patient)
+        return RESTART(ret, "patience", restarts, cap,
+                       "%s may come back by itself; restart %" PRIu32 " of %" PRIu32,
+                       cause_words(j), restarts, cap);
+    if (l->advance == ADVANCE_UNKNOWN)
+        return RESTART(ret, "progress-unknown", restarts, cap,
+                       "whether it advanced cannot be told; restart %" PRIu32 " of %" PRIu32,
+                       restarts, cap);
+    return RESTART(ret, "retry", l->same, m->policy.cause[j->attempt.incident.cause].retries,
+                   "%s without progress: retry %" PRIu32 " of %" PRIu32, cause_words(j), l->same,
+                   m->policy.cause[j->attempt.incident.cause].retries);
+}
+
+static rule_fn *const rules[] = {
+    rule_requested,     rule_completed,
+    rule_finished,      rule_runner_lost,
+    rule_cancelled,     rule_free,
+    rule_never_retried, rule_hopeless,
+    rule_max_restarts,  rule_max_restarts_per_day,
+    rule_same_failure,  rule_no_step,
+    rule_no_progress,   rule_restart,
+};
+
+/* There is one machine, so nothing can be kept out of the next attempt: say so. */
+static void note_no_exclusion(const struct job *j, struct decision_facts *ret)
+{
+    size_t n = strlen(ret->why);
+
+    if (ret->action == ACTION_RESTART && j->attempt.incident.advice == ADVICE_RESTART_EXCLUDING)
+        str_printf(ret->why + n, sizeof(ret->why) - n,
+                   "; on one machine nothing can be kept out of the next attempt");
+}
+
+static bool decide_verdict(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+        if (rules[i](m, j, ret)) {
+            note_no_exclusion(j, ret);
+            return true;
+        }
+    return false;
+}
+
+/* A START that did not come about. Unknown means that the attempt may run: starting another would
+ * risk two copies. */
+static bool decide_failed_start(const struct model *m, const struct job *j,
+                                struct decision_facts *ret)
+{
+    uint32_t used = j->starts_failed, allowed = STARTS_FAILED_MAX;
+
+    if (j->start_unknown)
+        return STOP(ret, "start-unknown", 0, 0, "whether it was started cannot be told: %s",
+                    j->start_detail);
+    if (used > allowed)
+        return STOP(ret, "start-failed", used, allowed, "it cannot be started: %s",
+                    j->start_detail);
+    if (rule_max_restarts(m, j, ret) || rule_max_restarts_per_day(m, j, ret))
+        return true;
+    ret->delay = backoff(m, j);
+    return RESTART(ret, "start-failed", used, allowed, "it could not be started: %s",
+                   j->start_detail);
+}
+
+/* A decision to restart meets a reason not to. */
+static bool decide_again(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    if (rule_requested(m, j, ret) || rule_runner_lost(m, j, ret))
+        return true;
+    if (j->state == JOB_STARTING && j->start_failed)
+        return decide_failed_start(m, j, ret);
+    if (!plan_kill_failed(m, j))
+        return false;
+    return STOP(ret, "unkillable", j->attempt.kills, j->attempt.kills,
+                "its processes cannot be ended, and two copies must never run");
+}
+
+bool decide(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    *ret = (struct decision_facts){.action = ACTION_NONE};
+    switch (j->state) {
+    case JOB_JUDGED:
+        return decide_verdict(m, j, ret);
+    case JOB_DECIDED:
+    case JOB_STARTING:
+        return j->attempt.decision.action == ACTION_RESTART && decide_again(m, j, ret);
+    case JOB_NEW:
+        return rule_requested(m, j, ret) || rule_runner_lost(m, j, ret);
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/policy/policy.h"
+
+#include "core/model/ledger.h"
+
+#include <string.h>
+
+#define LONGEST    (365 * USEC_PER_DAY)
+#define MOST       1000000
+#define FACTOR_MAX 1000
+
+void policy_default(struct policy *ret)
+{
+    static const struct policy defaults = {
+        .name = "default",
+        .max_restarts = 20,
+        .max_restarts_per_day = 10,
+        .max_without_progress = 3,
+        .max_without_step = 2,
+        .verdict_wait = 2 * USEC_PER_SEC,
+        .kill_grace = 10 * USEC_PER_SEC,
+        .hang =
+            {
+                .enabled = true,
+                .timeout_min = 2 * USEC_PER_MIN,
+                .timeout_max = USEC_PER_HOUR,
+                .factor = 5,
+                .first_step = 30 * USEC_PER_MIN,
+                .checkpoint = 10 * USEC_PER_MIN,
+                .evaluation = 10 * USEC_PER_MIN,
+                .compilation = 15 * USEC_PER_MIN,
+                .shutdown = 10 * USEC_PER_MIN,
+            },
+    };
+    static const struct cause_policy usual = {3, 10 * USEC_PER_SEC, 15 * USEC_PER_MIN, 0};
+    static const struct cause_policy once = {1, 10 * USEC_PER_SEC, 15 * USEC_PER_MIN, 0};
+
+    *ret = defaults;
+    for (int c = 0; c < CAUSE_MAX; c++)
+        ret->cause[c] = usual;
+    ret->cause[CAUSE_GPU_OOM] = ret->cause[CAUSE_HOST_OOM] = once;
+    ret->cause[CAUSE_USER_CODE] = ret->cause[CAUSE_USER_CONFIG] = once;
+    ret->cause[CAUSE_NUMERICAL].retries = 2;
+    ret->cause[CAUSE_NETWORK].backoff = 30 * USEC_PER_SEC;
+    ret->cause[CAUSE_STORAGE].backoff = 30 * USEC_PER_SEC;
+    ret->cause[CAUSE_EXTERNAL_SERVICE] =
+        (struct cause_policy){3, 30 * USEC_PER_SEC, 30 * USEC_PER_MIN, 6 * USEC_PER_HOUR};
+    ret->cause[CAUSE_CANCELLED] = (struct cause_policy){0, 0, 0, 0};
+    ret->cause[CAUSE_NONE] = (struct cause_policy){0, 0, 0, 0};
+}
+
+static int check_time(usec_t value, usec_t least, const char *name, struct err *e)
+{
+    char text[DURATION_TEXT_MAX];
+
+    if (value >= least && value <= LONGEST)
+        return 0;
+    return err_set(e, -EINVAL, "%s must lie between %s and 365d", name,
+                   duration_format(least, text));
+}
+
+static int check_number(uint32_t value, uint32_t least, uint32_t most, const char *name,
+                        struct err *e)
+{
+    if (value >= least && value <= most)
+        return 0;
+    return err_set(e, -EINVAL, "%s must lie between %u and %u", name, least, most);
+}
+
+static int check_hang(const struct hang_policy *p, struct err *e)
+{
+    const struct {
+        usec_t value;
+        const char *name;
+    } times[] = {
+        {p->timeout_min, "hang.timeout_min"}, {p->timeout_max, "hang.timeout_max"},
+        {p->first_step, "hang.first_step"},   {p->checkpoint, "hang.checkpoint"},
+        {p->evaluation, "hang.evaluation"},   {p->compilation, "hang.compilation"},
+        {p->shutdown, "hang.shutdown"},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(times) / sizeof(times[0]); i++)
+        r = check_time(times[i].value, USEC_PER_SEC, times[i].name, e);
+    if (r == 0 && p->timeout_min > p->timeout_max)
+        r = err_set(e, -EINVAL, "hang.timeout_min must not be above hang.timeout_max");
+    return r == 0 ? check_number(p->factor, 1, FACTOR_MAX, "hang.factor", e) : r;
+}
+
+static int check_cause(const struct cause_policy *p, const char *cause, struct err *e)
+{
+    int r = check_number(p->retries, 0, MOST, "retries", e);
+
+    r = r == 0 ? check_time(p->backoff, 0, "backoff", e) : r;
+    r = r == 0 ? check_time(p->backoff_max, 0, "backoff_max", e) : r;
+    r = r == 0 ? check_time(p->patience, 0, "patience", e) : r;
+    if (r == 0 && p->backoff > p->backoff_max)
+        r = err_set(e, -EINVAL, "backoff must not be above backoff_max");
+    return r == 0 ? 0 : err_prefix(e, r, "causes.%s", cause);
+}
+
+int policy_check(const struct policy *p, struct err *ret_err)
+{
+    int r = check_number(p->max_restarts, 0, MOST, "max_restarts", ret_err);
+
+    if (r == 0)
+        r = check_number(p->max_restarts_per_day, 0, RECENT_MAX, "max_restarts_per_day", ret_err);
+    if (r == 0)
+        r = check_number(p->max_without_progress, 1, MOST, "max_without_progress", ret_err);
+    if (r == 0)
+        r = check_number(p->max_without_step, 1, MOST, "max_without_step", ret_err);
+    if (r == 0)
+        r = check_time(p->verdict_wait, 0, "verdict_wait", ret_err);
+    if (r == 0)
+        r = check_time(p->kill_grace, 0, "kill_grace", ret_err);
+    if (r == 0)
+        r = check_hang(&p->hang, ret_err);
+    for (int c = 0; r == 0 && c < CAUSE_MAX; c++)
+        r = check_cause(&p->cause[c], cause_name((enum cause)c), ret_err);
+    return r;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core_world.h"
+
+#include "base/str.h"
+
+#include <string.h>
+
+#define BEGINNING (UINT64_C(1767225600) * USEC_PER_SEC) /* 2026-01-01 */
+
+static struct event about_job(const struct world *w, enum event_kind kind)
+{
+    struct event e = {.kind = kind};
+
+    STR_COPY(e.job, w->job);
+    return e;
+}
+
+static struct event about_attempt(const struct world *w, enum event_kind kind)
+{
+    struct event e = about_job(w, kind);
+
+    e.attempt = w->attempt;
+    return e;
+}
+
+void world_init(struct world *w)
+{
+    memset(w, 0, sizeof(*w));
+    w->core = core_new();
+    w->now = (usec_t)BEGINNING;
+    STR_COPY(w->job, "train");
+    world_feed(w, about_job(w, EVENT_JOB_SEEN));
+}
+
+void world_done(struct world *w)
+{
+    core_free(w->core);
+    VEC_DONE(&w->log);
+}
+
+static void check_always(const struct world *w, const struct event *input,
+                         const struct core_output *out)
+{
+    /* Core asked for a tick that is due already: the pump would spin. */
+    assert_true(core_deadline(w->core) > w->now);
+    for (size_t i = 0; i < out->events.n; i++) {
+        const struct event *e = &out->events.v[i];
+
+        assert_false(event_is_input(e->kind));
+        assert_int_equal(e->seq, input->seq + 1 + i);
+        assert_int_equal(e->parent, input->seq);
+        if (e->kind == EVENT_DECISION) {
+            assert_true(e->decision.rule[0] != '\0' && e->decision.why[0] != '\0');
+            assert_true(e->decision.action != ACTION_NONE);
+        }
+    }
+}
+
+size_t world_feed(struct world *w, struct event e)
+{
+    struct core_output out = {0};
+    size_t n;
+
+    e.seq = w->log.n + 1;
+    e.time_us = w->now;
+    *VEC_PUSH(&w->log) = e;
+    core_step(w->core, &e, &out);
+    check_always(w, &e, &out);
+    n = out.events.n;
+    VEC_FOREACH (&out.events, d)
+        *VEC_PUSH(&w->log) = *d;
+    core_output_done(&out);
+    return n;
+}
+
+void world_wait(struct world *w, usec_t span)
+{
+    usec_t end = w->now + span;
+
+    for (;;) {
+        usec_t due = core_deadline(w->core);
+
+        if (due > end)
+            break;
+        w->now = due;
+        world_feed(w, (struct event){.kind = EVENT_TICK});
+    }
+    w->now = end;
+}
+
+void world_policy(struct world *w, const struct policy *p)
+{
+    struct event e = {.kind = EVENT_POLICY};
+
+    e.policy = *p;
+    world_feed(w, e);
+}
+
+void world_start(struct world *w)
+{
+    w->attempt++;
+    world_feed(w, about_attempt(w, EVENT_ATTEMPT_STARTED));
+}
+
+void world_signal(struct world *w, struct signal s)
+{
+    struct event e = about_attempt(w, EVENT_SIGNAL);
+
+    e.signal = s;
+    world_feed(w, e);
+}
+
+void world_step(struct world *w, int64_t step)
+{
+    struct signal s = signal_make(SIGNAL_STEP, PROVENANCE_JOB_TEXT);
+
+    s.role = ROLE_PROGRESS;
+    s.step.step = step;
+    world_signal(w, s);
+}
+
+void world_checkpoint(struct world *w, enum edge edge, int64_t step)
+{
+    struct signal s = signal_make(SIGNAL_CHECKPOINT, PROVENANCE_JOB_TEXT);
+
+    s.role = ROLE_CHECKPOINT;
+    s.checkpoint = (struct checkpoint_fact){.edge = edge, .step = step};
+    world_signal(w, s);
+}
+
+void world_phase(struct world *w, enum phase phase, enum edge edge)
+{
+    struct signal s = signal_make(SIGNAL_PHASE, PROVENANCE_JOB_TEXT);
+
+    s.role = ROLE_PHASE;
+    s.phase = (struct phase_fact){.phase = phase, .edge = edge};
+    world_signal(w, s);
+}
+
+void world_root(struct world *w, const char *signature, enum cause cause)
+{
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
+
+    s.role = ROLE_ROOT;
+    s.cause = cause;
+    s.confidence = 95;
+    s.advice = ADVICE_RESTART;
+    STR_COPY(s.signature, signature);
+    world_signal(w, s);
+}
+
+void world_sample(struct world *w, usec_t interval, struct activity_fact f)
+{
+    struct signal s = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT);
+
+    f.interval = interval;
+    s.activity = f;
+    world_signal(w, s);
+}
+
+void world_samples(struct world *w, int n, usec_t interval, struct activity_fact f)
+{
+    for (int i = 0; i < n; i++) {
+        world_wait(w, interval);
+        world_sample(w, interval, f);
+    }
+}
+
+void world_exit(struct world *w, int code, int signal)
+{
+    struct event e = about_attempt(w, EVENT_ATTEMPT_EXITED);
+
+    e.exited = (struct exit_fact){.pid = 4711, .code = signal ? -1 : code, .signal = signal};
+    world_feed(w, e);
+}
+
+void world_gone(struct world *w)
+{
+    world_feed(w, about_attempt(w, EVENT_ATTEMPT_GONE));
+    world_feed(w, about_attempt(w, EVENT_LOGS_DRAINED));
+}
+
+void world_die(struct world *w, int code)
+{
+    world_exit(w, code, 0);
+    world_gone(w);
+}
+
+void world_interrupt(struct world *w, int signal)
+{
+    struct event e = about_job(w, EVENT_OPERATOR);
+
+    e.request = (struct request_facts){.request = REQUEST_INTERRUPT, .signal = signal};
+    world_feed(w, e);
+}
+
+void world_result(struct world *w, uint64_t intent, enum outcome outcome, const char *detail)
+{
+    struct event e = about_job(w, EVENT_RESULT);
+
+    e.result = (struct result_facts){.intent = intent, .outcome = outcome};
+    STR_COPY(e.result.detail, detail);
+    world_feed(w, e);
+}
+
+const struct event *world_last(const struct world *w, enum event_kind kind)
+{
+    for (size_t i = w->log.n; i-- > 0;)
+        if (w->log.v[i].kind == kind)
+            return &w->log.v[i];
+    return NULL;
+}
+
+const struct event *world_intent(const struct world *w, enum intent intent)
+{
+    for (size_t i = w->log.n; i-- > 0;)
+        if (w->log.v[i].kind == EVENT_INTENT && w->log.v[i].intended.intent == intent)
+            return &w->log.v[i];
+    return NULL;
+}
+
+int world_count(const struct world *w, enum event_kind kind)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < w->log.n; i++)
+        n += w->log.v[i].kind == kind;
+    return n;
+}
+
+int world_count_intents(const struct world *w, enum intent intent)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < w->log.n; i++)
+        n += w->log.v[i].kind == EVENT_INTENT && w->log.v[i].intended.intent == intent;
+    return n;
+}
+
+const struct job *world_job(const struct world *w)
+{
+    return model_job(core_model(w->core), w->job);
+}
+
+struct core *world_folded(const struct world *w, size_t n)
+{
+    struct core *c = core_new();
+
+    for (size_t i = 0; i < n; i++)
+        core_fold(c, &w->log.v[i]);
+    return c;
+}
+
+/* Everything of a job but what it points at. */
+static struct job plain(const struct job *j)
+{
+    struct job copy;
+
+    memcpy(&copy, j, sizeof(copy));
+    copy.attempt.evidence = NULL;
+    memset(&copy.pending, 0, sizeof(copy.pending));
+    return copy;
+}
+
+static const char *jobs_differ(const struct job *a, const struct job *b)
+{
+    struct job x = plain(a), y = plain(b);
+    char where[128];
+
+    if (memcmp(&x.attempt, &y.attempt, sizeof(x.attempt)) != 0)
+        return "attempt";
+    if (memcmp(&x.timing, &y.timing, sizeof(x.timing)) != 0)
+        return "timing";
+    if (memcmp(&x.ledger, &y.ledger, sizeof(x.ledger)) != 0)
+        return "ledger";
+    if (memcmp(&x, &y, sizeof(x)) != 0)
+        return "job";
+    if (!a->attempt.evidence != !b->attempt.evidence)
+        return "evidence";
+    if (a->pending.n != b->pending.n)
+        return "number of pending intents";
+    for (size_t i = 0; i < a->pending.n; i++)
+        if (event_differs(&a->pending.v[i], &b->pending.v[i], where)[0])
+            return "pending intent";
+    return "";
+}
+
+const char *states_differ(const struct core *a, const struct core *b)
+{
+    const struct model *x = core_model(a), *y = core_model(b);
+
+    if (x->now != y->now || x->seq != y->seq || x->refused != y->refused)
+        return "time, seq or number of refused events";
+    if (memcmp(&x->policy, &y->policy, sizeof(x->policy)) != 0)
+        return "policy";
+    if (x->jobs.n != y->jobs.n)
+        return "number of jobs";
+    for (size_t i = 0; i < x->jobs.n; i++) {
+        const char *what = jobs_differ(x->jobs.v[i], y->jobs.v[i]);
+
+        if (what[0])
+            return what;
+    }
+    return core_deadline(a) == core_deadline(b) ? "" : "deadline";
+}

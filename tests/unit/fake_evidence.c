@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A judge that believes whatever it is told, in place of core/attribute: the last HIT with
+ * ROLE_ROOT is the verdict, its signature the fingerprint. So tests of the loop say exactly which
+ * verdict they want. */
+
+#include "core/attribute/attribute.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct evidence {
+    bool any, finished;
+    struct signal root;
+    struct exit_fact exit;
+    bool exited;
+};
+
+struct evidence *evidence_new(void)
+{
+    return xnew(struct evidence);
+}
+
+struct evidence *evidence_free(struct evidence *e)
+{
+    free(e);
+    return NULL;
+}
+
+void evidence_add(struct evidence *e, const struct signal *s)
+{
+    if (s->kind == SIGNAL_HIT && s->role == ROLE_ROOT) {
+        e->any = true;
+        e->root = *s;
+    }
+    e->finished |= s->role == ROLE_FINISH;
+    if (s->kind == SIGNAL_EXIT) {
+        e->exited = true;
+        e->exit = s->exit;
+    }
+}
+
+static void set_fingerprint(struct incident *i, const char *text)
+{
+    snprintf(i->fingerprint, sizeof(i->fingerprint), "%016" PRIx64,
+             hash_bytes(HASH_INIT, text, strlen(text)));
+}
+
+void attribute(const struct evidence *e, enum ending ending, struct incident *ret)
+{
+    char text[64];
+
+    memset(ret, 0, sizeof(*ret));
+    ret->class = ending == ENDING_HUNG        ? CLASS_HANG
+                 : ending == ENDING_REQUESTED ? CLASS_INTERRUPTED
+                                              : CLASS_CRASH;
+    ret->finished = e->finished;
+    ret->cause = CAUSE_UNKNOWN;
+    ret->advice = ADVICE_RESTART;
+    ret->confidence = 30;
+    snprintf(text, sizeof(text), "ending %d, code %d, signal %d", ending, e->exit.code,
+             e->exit.signal);
+    if (e->any) {
+        ret->cause = e->root.cause;
+        ret->advice = e->root.advice;
+        ret->confidence = e->root.confidence;
+        STR_COPY(ret->signature, e->root.signature);
+        if (cause_domain(ret->cause) == DOMAIN_SCHEDULER)
+            ret->class = CLASS_INTERRUPTED;
+        snprintf(text, sizeof(text), "%s", e->root.signature);
+        if (e->root.who.device[0]) {
+            ret->culprits.n_devices = 1;
+            STR_COPY(ret->culprits.devices[0], e->root.who.device);
+        }
+    }
+    set_fingerprint(ret, text);
+    STR_COPY(ret->summary, text);
+}
