@@ -11,9 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct verb verb_catalog;
+extern const struct verb verb_catalog, verb_diagnose;
 
 static const struct verb *const verbs[] = {
+    &verb_diagnose,
     &verb_catalog,
     NULL,
 };

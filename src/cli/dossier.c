@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/dossier.h"
+
+#include "base/str.h"
+#include "core/attribute/attribute.h"
+#include "core/detect/split.h"
+#include "extract/input.h"
+#include "extract/scanner.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* One file is read once: at the line where a new attempt begins, the attempt before is judged and
+ * its evidence dropped.
+ *
+ * Several files of a job are attempts in parallel: stdout has the steps, stderr the launcher's
+ * lines, and only one of them may show where an attempt begins. So they are read twice. The first
+ * pass finds the last beginning in each file (and the latest clock of all of them), the second
+ * takes what comes after it. Standard input cannot be read twice and is taken whole. */
+
+#define PROGRESS_EVERY ((uint64_t)4 << 20)
+#define START_SLACK    (2 * USEC_PER_SEC) /* clocks of the processes of one job */
+
+struct reading {
+    struct dossier *d;
+    uint32_t file;
+    struct evidence *evidence;
+    struct split split;
+    uint64_t first_line, last_line;
+    usec_t begun_us; /* clock of the beginning that was found last */
+    bool begun;
+    /* second pass: what is before is another attempt's */
+    uint64_t from_line;
+    usec_t from_us;
+    usec_t time_us;
+};
+
+void dossier_add(struct dossier *d, const char *path, const char *node)
+{
+    *VEC_PUSH(&d->files) = (struct dossier_file){.path = path, .node = node};
+}
+
+void dossier_done(struct dossier *d)
+{
+    VEC_DONE(&d->files);
+    VEC_DONE(&d->attempts);
+}
+
+static usec_t file_clock(const char *path, uint64_t *ret_size)
+{
+    struct stat st;
+
+    *ret_size = 0;
+    if (streq(path, "-") || stat(path, &st) < 0)
+        return now_us();
+    if (S_ISREG(st.st_mode))
+        *ret_size = (uint64_t)st.st_size;
+    return (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC + st.st_mtim.tv_nsec / 1000;
+}
+
+static void remember_attempt(struct reading *r)
+{
+    struct dossier *d = r->d;
+    struct attempt *a;
+
+    if (d->attempts.n == ATTEMPTS_MAX) {
+        VEC_REMOVE(&d->attempts, 0);
+        d->attempts_dropped++;
+    }
+    a = VEC_PUSH(&d->attempts);
+    a->first_line = r->first_line;
+    a->last_line = r->last_line;
+    attribute(r->evidence, ENDING_UNKNOWN, &a->incident);
+}
+
+/* The only file of a job. */
+static void take_alone(void *ctx, const struct signal *s)
+{
+    struct reading *r = ctx;
+
+    if (split_add(&r->split, s)) {
+        remember_attempt(r);
+        evidence_free(r->evidence);
+        r->evidence = evidence_new();
+        r->first_line = s->line;
+    }
+    r->last_line = s->line;
+    evidence_add(r->evidence, s);
+}
+
+static void find_beginning(void *ctx, const struct signal *s)
+{
+    struct reading *r = ctx;
+
+    if (s->time_us != USEC_UNKNOWN)
+        r->time_us = s->time_us;
+    if (!split_add(&r->split, s))
+        return;
+    r->begun = true;
+    r->from_line = s->line;
+    r->begun_us = r->time_us;
+}
+
+static void take_after_beginning(void *ctx, const struct signal *s)
+{
+    struct reading *r = ctx;
+
+    if (s->time_us != USEC_UNKNOWN)
+        r->time_us = s->time_us;
+    if (s->line < r->from_line)
+        return;
+    if (r->from_line == 0 && r->from_us != USEC_UNKNOWN && r->time_us != USEC_UNKNOWN &&
+        r->time_us < r->from_us - START_SLACK && s->layer != LAYER_KERNEL)
+        return;
+    evidence_add(r->evidence, s);
+}
+
+struct progress_hook {
+    dossier_progress_fn fn;
+    void *ctx;
+    uint64_t size, next;
+};
+
+static void show_progress(struct progress_hook *p, const char *path, uint64_t bytes)
+{
+    if (!p->fn || bytes < p->next)
+        return;
+    p->next = bytes + PROGRESS_EVERY;
+    p->fn(p->ctx, path, bytes, p->size);
+}
+
+static int pump_file(struct input *in, struct scanner *scanner, const char *path,
+                     struct progress_hook *progress, struct err *e)
+{
+    const char *data;
+    size_t len;
+    int r;
+
+    while ((r = input_read(in, &data, &len, e)) > 0) {
+        scanner_feed(scanner, data, len);
+        show_progress(progress, path, scanner_counters(scanner)->bytes);
+    }
+    scanner_finish(scanner);
+    return r;
+}
+
+static int read_file(struct dossier_file *f, struct matcher *m, struct reading *r,
+                     scanner_sink_fn sink, struct progress_hook *progress)
+{
+    struct scanner_options o = {.file = r->file, .node = f->node};
+    _cleanup_(input_freep) struct input *in = NULL;
+    _cleanup_(scanner_freep) struct scanner *scanner = NULL;
+    struct err e = {0};
+    int rc;
+
+    o.provenance = f->node ? PROVENANCE_KERNEL : PROVENANCE_JOB_TEXT;
+    o.now_us = file_clock(f->path, &progress->size);
+    progress->next = PROGRESS_EVERY;
+    rc = input_open(f->path, &in, &e);
+    if (rc >= 0) {
+        scanner = scanner_new(m, &o, sink, r);
+        rc = pump_file(in, scanner, f->path, progress, &e);
+        f->lines = scanner_counters(scanner)->lines;
+        f->bytes = scanner_counters(scanner)->bytes;
+    }
+    if (rc < 0) {
+        f->bad = true;
+        STR_COPY(f->error, e.text);
+    }
+    return rc;
+}
+
+static struct reading reading_of(struct dossier *d, uint32_t file, struct evidence *e)
+{
+    struct reading r = {
+        .d = d,
+        .file = file,
+        .evidence = e,
+        .first_line = 1,
+        .begun_us = USEC_UNKNOWN,
+        .from_us = USEC_UNKNOWN,
+        .time_us = USEC_UNKNOWN,
+    };
+
+    split_init(&r.split);
+    return r;
+}
+
+/* An attempt that shows nothing at all right after one that failed is no attempt: a launcher's
+ * late line. */
+static bool is_void(const struct incident *in)
+{
+    return in->class == CLASS_HEALTHY && !in->finished && in->progress.steps_seen == 0;
+}
+
+static void judge_one(struct dossier *d, struct matcher *m, struct progress_hook *progress)
+{
+    struct reading r = reading_of(d, 0, evidence_new());
+
+    read_file(&d->files.v[0], m, &r, take_alone, progress);
+    attribute(r.evidence, ENDING_UNKNOWN, &d->incident);
+    evidence_free(r.evidence);
+}
+
+static uint64_t find_last_beginning(struct dossier *d, uint32_t file, struct matcher *m,
+                                    struct progress_hook *progress, usec_t *latest_us)
+{
+    struct reading r = reading_of(d, file, NULL);
+
+    if (streq(d->files.v[file].path, "-") || d->files.v[file].node)
+        return 0;
+    read_file(&d->files.v[file], m, &r, find_beginning, progress);
+    if (r.begun && r.begun_us != USEC_UNKNOWN &&
+        (*latest_us == USEC_UNKNOWN || r.begun_us > *latest_us))
+        *latest_us = r.begun_us;
+    return r.begun ? r.from_line : 0;
+}
+
+static void judge_many(struct dossier *d, struct matcher *m, struct progress_hook *progress)
+{
+    _cleanup_(evidence_freep) struct evidence *e = evidence_new();
+    VEC(uint64_t) from = {0};
+    usec_t latest = USEC_UNKNOWN;
+
+    for (uint32_t i = 0; i < d->files.n; i++)
+        *VEC_PUSH(&from) = find_last_beginning(d, i, m, progress, &latest);
+    for (uint32_t i = 0; i < d->files.n; i++) {
+        struct reading r = reading_of(d, i, e);
+
+        if (d->files.v[i].bad)
+            continue;
+        r.from_line = from.v[i];
+        r.from_us = d->files.v[i].node ? USEC_UNKNOWN : latest;
+        read_file(&d->files.v[i], m, &r, take_after_beginning, progress);
+    }
+    VEC_DONE(&from);
+    attribute(e, ENDING_UNKNOWN, &d->incident);
+}
+
+size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn fn, void *ctx)
+{
+    struct progress_hook progress = {.fn = fn, .ctx = ctx};
+    size_t bad = 0;
+
+    if (d->files.n == 1)
+        judge_one(d, m, &progress);
+    else
+        judge_many(d, m, &progress);
+    if (d->attempts.n > 0 && is_void(&d->incident)) {
+        d->incident = d->attempts.v[d->attempts.n - 1].incident;
+        d->attempts.n--;
+    }
+    VEC_FOREACH (&d->files, f)
+        bad += f->bad;
+    return bad;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CLI_DOSSIER_H
+#define REKNIT_CLI_DOSSIER_H
+
+/* The logs of one job, read and judged. */
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "core/model/incident.h"
+#include "extract/matcher.h"
+
+#define ATTEMPTS_MAX 64 /* earlier ones that are remembered; the latest win */
+
+struct dossier_file {
+    const char *path; /* as given; "-" = standard input */
+    const char *node; /* the node whose kernel log this is, NULL = not known */
+    uint64_t lines, bytes;
+    bool bad; /* could not be read, at least not to its end; `error` says why */
+    char error[480];
+};
+
+/* An earlier attempt in the same file. */
+struct attempt {
+    uint64_t first_line, last_line;
+    struct incident incident;
+};
+
+struct dossier {
+    VEC(struct dossier_file) files;
+    VEC(struct attempt) attempts;
+    uint64_t attempts_dropped;
+    struct incident incident; /* of the last attempt */
+};
+
+/* Called now and then while reading; total 0 = not known. */
+typedef void (*dossier_progress_fn)(void *ctx, const char *path, uint64_t bytes, uint64_t total);
+
+void dossier_add(struct dossier *d, const char *path, const char *node);
+void dossier_done(struct dossier *d);
+
+/* Reads all files and judges. Files that cannot be read are marked; returns how many. */
+size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn progress, void *ctx);
+
+#endif

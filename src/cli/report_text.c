@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+#include "cli/report.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* For a person at 3 a.m.: the verdict first, then who, why, what to do, what it was not. A fixed
+ * column of keywords on the left, so that the eye finds its place. Everything shown was made
+ * printable when it was read; what is put into a command to paste must be a plain name as well. */
+
+#define MARGIN    10
+#define WIDTH_MAX 100
+#define WIDTH_MIN 60
+
+enum paint { PAINT_NONE, PAINT_BOLD, PAINT_DIM, PAINT_RED, PAINT_YELLOW, PAINT_GREEN };
+
+static const char *const codes[] = {"", "1", "2", "1;31", "1;33", "1;32"};
+
+struct report_style report_style_of(FILE *f)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    struct report_style s = {.width = WIDTH_MAX};
+    struct winsize w;
+
+    if (!isatty(fileno(f)))
+        return s;
+    s.colour = !(no && *no) && !(term && streq(term, "dumb"));
+    if (ioctl(fileno(f), TIOCGWINSZ, &w) == 0 && w.ws_col > 0 && w.ws_col < WIDTH_MAX)
+        s.width = w.ws_col < WIDTH_MIN ? WIDTH_MIN : w.ws_col;
+    return s;
+}
+
+struct page {
+    FILE *f;
+    const struct report_style *style;
+    const struct dossier *d;
+    const struct incident *in;
+    const char *key; /* printed in the margin of the next line, then "" */
+};
+
+static void paint(const struct page *p, enum paint how, const char *text)
+{
+    if (p->style->colour && how != PAINT_NONE)
+        fprintf(p->f, "\033[%sm%s\033[0m", codes[how], text);
+    else
+        fputs(text, p->f);
+}
+
+static void margin(struct page *p)
+{
+    char key[MARGIN + 1];
+
+    snprintf(key, sizeof(key), "%-*s", MARGIN, p->key);
+    paint(p, PAINT_BOLD, key);
+    p->key = "";
+}
+
+/* Bytes of text that fill `columns` at most, cut at a blank where one is near. UTF-8 continuation
+ * bytes take no column. */
+static size_t fit(const char *text, size_t columns)
+{
+    size_t n = 0, blank = 0;
+
+    for (size_t used = 0; text[n]; n++) {
+        if (((unsigned char)text[n] & 0xc0) == 0x80)
+            continue;
+        if (used++ == columns)
+            return blank > n / 2 ? blank : n;
+        if (text[n] == ' ')
+            blank = n;
+    }
+    return n;
+}
+
+static void wrap(struct page *p, enum paint how, int indent, const char *text)
+{
+    size_t columns = (size_t)(p->style->width - MARGIN - indent);
+    char part[512];
+
+    while (*text == ' ')
+        text++;
+    do {
+        size_t n = fit(text, columns);
+
+        str_copy_n(part, sizeof(part), text, n);
+        margin(p);
+        fprintf(p->f, "%*s", indent, "");
+        paint(p, how, part);
+        fputc('\n', p->f);
+        text += n;
+        while (*text == ' ')
+            text++;
+    } while (*text);
+}
+
+static void command(struct page *p, const char *line)
+{
+    margin(p);
+    fputs("  ", p->f);
+    paint(p, PAINT_BOLD, line);
+    fputc('\n', p->f);
+}
+
+static void section(struct page *p, const char *key)
+{
+    fputc('\n', p->f);
+    p->key = key;
+}
+
+/* ---- verdict ---- */
+
+static enum paint paint_of_class(enum incident_class c)
+{
+    switch (c) {
+    case CLASS_HEALTHY:
+        return PAINT_GREEN;
+    case CLASS_INTERRUPTED:
+    case CLASS_STRAGGLER:
+        return PAINT_YELLOW;
+    default:
+        return PAINT_RED;
+    }
+}
+
+static void show_verdict(struct page *p)
+{
+    const struct incident *in = p->in;
+    char head[48];
+
+    snprintf(head, sizeof(head), "%s", incident_class_name(in->class));
+    for (char *c = head; *c; c++)
+        if (*c >= 'a' && *c <= 'z')
+            *c = (char)(*c - 'a' + 'A');
+    paint(p, paint_of_class(in->class), head);
+    if (in->class != CLASS_HEALTHY)
+        fprintf(p->f, "  cause: %s (%s)", cause_name(in->cause),
+                domain_name(cause_domain(in->cause)));
+    fprintf(p->f, "  confidence: %d %%\n", in->confidence);
+    p->key = "";
+    wrap(p, PAINT_NONE, -MARGIN, in->summary);
+}
+
+static void show_files(struct page *p)
+{
+    if (p->d->files.n == 1) {
+        paint(p, PAINT_DIM, p->d->files.v[0].path);
+    } else {
+        fprintf(p->f, "%zu files: ", p->d->files.n);
+        paint(p, PAINT_DIM, p->d->files.v[0].path);
+        fputs(" ...", p->f);
+    }
+    fputc('\n', p->f);
+}
+
+/* ---- who ---- */
+
+static void show_who(struct page *p)
+{
+    const struct culprits *c = &p->in->culprits;
+    char line[NODE_NAME_LEN + 16];
+
+    if (p->in->class == CLASS_HEALTHY || p->in->class == CLASS_INTERRUPTED)
+        return;
+    section(p, "who");
+    for (uint32_t i = 0; i < c->n_nodes; i++) {
+        snprintf(line, sizeof(line), "node %s", c->nodes[i]);
+        wrap(p, PAINT_NONE, 0, line);
+    }
+    for (uint32_t i = 0; i < c->n_ranks; i++) {
+        snprintf(line, sizeof(line), "rank %d", c->ranks[i]);
+        wrap(p, PAINT_NONE, 0, line);
+    }
+    for (uint32_t i = 0; i < c->n_devices; i++) {
+        snprintf(line, sizeof(line), "GPU %s", c->devices[i]);
+        wrap(p, PAINT_NONE, 0, line);
+    }
+    if (c->n_nodes + c->n_ranks + c->n_devices == 0)
+        wrap(p, PAINT_NONE, 0,
+             "nobody: nothing in the log proves that a node, GPU or rank is at "
+             "fault");
+}
+
+/* ---- why ---- */
+
+static void show_why(struct page *p)
+{
+    char head[512], count[48];
+
+    if (p->in->n_evidence == 0)
+        return;
+    section(p, "why");
+    for (uint32_t i = 0; i < p->in->n_evidence; i++) {
+        const struct evidence_line *l = &p->in->evidence[i];
+        const char *path = l->file < p->d->files.n ? p->d->files.v[l->file].path : "?";
+
+        count[0] = '\0';
+        if (l->count > 1)
+            snprintf(count, sizeof(count), ", %" PRIu64 " times", l->count);
+        snprintf(head, sizeof(head), "%s:%" PRIu64 "  %s%s%s%s", path, l->line, role_name(l->role),
+                 *l->signature ? " " : "", l->signature, count);
+        wrap(p, PAINT_DIM, 0, head);
+        wrap(p, i == 0 ? PAINT_BOLD : PAINT_NONE, 2, l->text);
+    }
+}
+
+/* ---- what to do ---- */
+
+/* May stand in a command line as it is. */
+static bool is_plain(const char *name)
+{
+    return *name && *name != '-' &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-") ==
+               strlen(name);
+}
+
+static void suggest_exclude(struct page *p)
+{
+    const struct culprits *c = &p->in->culprits;
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    for (uint32_t i = 0; i < c->n_nodes; i++)
+        if (is_plain(c->nodes[i]))
+            strbuf_addf(&b, "%s%s", b.len ? "," : "sbatch --exclude=", c->nodes[i]);
+    if (b.len == 0) {
+        wrap(p, PAINT_NONE, 0,
+             "start it again without the node that this log came from: restarting in place meets "
+             "the same fault");
+        return;
+    }
+    wrap(p, PAINT_NONE, 0, "start it again from the last checkpoint, without the node at fault:");
+    strbuf_adds(&b, " JOBSCRIPT");
+    command(p, strbuf_str(&b));
+}
+
+static void suggest_gpu_check(struct page *p)
+{
+    const struct culprits *c = &p->in->culprits;
+    char line[NODE_NAME_LEN + 128];
+
+    if (p->in->cause != CAUSE_GPU_HARDWARE || (c->n_nodes == 0 && c->n_devices == 0))
+        return;
+    wrap(p, PAINT_NONE, 0, "look at the GPU on its node:");
+    if (c->n_devices > 0 && is_plain(c->devices[0]))
+        snprintf(line, sizeof(line), "nvidia-smi -q -i %s -d ECC,ROW_REMAPPER,PAGE_RETIREMENT",
+                 c->devices[0]);
+    else
+        snprintf(line, sizeof(line), "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT");
+    command(p, line);
+    command(p, "dmesg -T | grep -iE 'xid|nvrm|nvlink'");
+}
+
+static const char *hint(enum cause c)
+{
+    static const char *const text[CAUSE_MAX] = {
+        [CAUSE_GPU_OOM] = "lower the batch size per GPU or shard more; the same start runs out of "
+                          "memory again",
+        [CAUSE_HOST_OOM] = "ask for more memory (#SBATCH --mem) or use fewer data loader workers",
+        [CAUSE_USER_CODE] = "mend the program; the same start fails again",
+        [CAUSE_USER_CONFIG] = "mend the job's script or configuration; the same start fails again",
+        [CAUSE_NUMERICAL] = "go back to a checkpoint from before the rise, lower the learning "
+                            "rate, or skip the data that caused it",
+        [CAUSE_STORAGE] = "look at the file system (space, quota, mounts) before the next start",
+        [CAUSE_EXTERNAL_SERVICE] = "see whether compute nodes can reach the service, or run "
+                                   "without it",
+        [CAUSE_NETWORK] = "look at the links between the nodes (ibdiagnet, switch counters) if it "
+                          "happens again",
+        [CAUSE_TIME_LIMIT] = "start it again; it goes on from its last checkpoint",
+        [CAUSE_PREEMPTION] = "start it again (or let the scheduler requeue it); nothing is wrong",
+        [CAUSE_CANCELLED] = "nothing: somebody wanted it to end",
+    };
+
+    return text[c];
+}
+
+static void suggest_for_hang(struct page *p)
+{
+    if (p->in->finished) {
+        wrap(p, PAINT_NONE, 0,
+             "the work is done: check the last checkpoint and cancel what is "
+             "left of the job");
+        return;
+    }
+    wrap(p, PAINT_NONE, 0,
+         "start it again from the last checkpoint; if it still runs, look first "
+         "at what its processes do:");
+    command(p, "py-spy dump --pid PID");
+}
+
+static void suggest_for_straggler(struct page *p)
+{
+    wrap(p, PAINT_NONE, 0,
+         "find the slow node: clocks, power and link width that differ from "
+         "its peers:");
+    command(p, "nvidia-smi --query-gpu=pci.bus_id,clocks.sm,clocks_throttle_reasons.active,"
+               "pcie.link.width.current --format=csv");
+}
+
+static void show_advice(struct page *p)
+{
+    const struct incident *in = p->in;
+
+    if (in->class == CLASS_HEALTHY)
+        return;
+    section(p, "do");
+    wrap(p, PAINT_BOLD, 0, advice_name(in->advice));
+    if (in->class == CLASS_HANG)
+        suggest_for_hang(p);
+    else if (in->class == CLASS_STRAGGLER)
+        suggest_for_straggler(p);
+    else if (in->advice == ADVICE_RESTART_EXCLUDING)
+        suggest_exclude(p);
+    else if (!hint(in->cause))
+        wrap(p, PAINT_NONE, 0, "start it again from the last checkpoint");
+    if (in->class == CLASS_CRASH || in->class == CLASS_INTERRUPTED) {
+        if (hint(in->cause))
+            wrap(p, PAINT_NONE, 0, hint(in->cause));
+        suggest_gpu_check(p);
+    }
+}
+
+/* ---- the rest ---- */
+
+static void show_ruled_out(struct page *p)
+{
+    char line[300];
+
+    if (p->in->n_ruled_out == 0)
+        return;
+    section(p, "not");
+    for (uint32_t i = 0; i < p->in->n_ruled_out; i++) {
+        snprintf(line, sizeof(line), "%s: %s", p->in->ruled_out[i].what, p->in->ruled_out[i].why);
+        wrap(p, PAINT_NONE, 0, line);
+    }
+}
+
+static void show_progress(struct page *p)
+{
+    const struct progress_summary *s = &p->in->progress;
+    _cleanup_strbuf_ struct strbuf b = {0};
+    char step[DURATION_TEXT_MAX];
+
+    if (s->steps_seen == 0)
+        return;
+    if (s->first_step != STEP_NONE)
+        strbuf_addf(&b, "step %" PRId64 " to %" PRId64, s->first_step, s->last_step);
+    else
+        strbuf_addf(&b, "%" PRId64 " lines of progress", s->steps_seen);
+    if (s->total_steps != NUMBER_NONE)
+        strbuf_addf(&b, " of %" PRId64, s->total_steps);
+    if (s->median_step != NUMBER_NONE)
+        strbuf_addf(&b, ", %s a step", duration_format(s->median_step, step));
+    if (s->checkpoint_step != STEP_NONE)
+        strbuf_addf(&b, ", last checkpoint at %" PRId64, s->checkpoint_step);
+    section(p, "progress");
+    wrap(p, PAINT_NONE, 0, strbuf_str(&b));
+}
+
+static void show_attempts(struct page *p)
+{
+    char line[512];
+
+    if (p->d->attempts.n == 0)
+        return;
+    section(p, "before");
+    VEC_FOREACH (&p->d->attempts, a) {
+        snprintf(line, sizeof(line), "lines %" PRIu64 "-%" PRIu64 "  %s, %s: %s", a->first_line,
+                 a->last_line, incident_class_name(a->incident.class),
+                 cause_name(a->incident.cause), a->incident.summary);
+        wrap(p, PAINT_NONE, 0, line);
+    }
+}
+
+void report_text(FILE *f, const struct dossier *d, const struct report_style *style)
+{
+    struct page p = {.f = f, .style = style, .d = d, .in = &d->incident, .key = ""};
+
+    show_files(&p);
+    show_verdict(&p);
+    show_who(&p);
+    show_why(&p);
+    show_advice(&p);
+    show_ruled_out(&p);
+    show_progress(&p);
+    show_attempts(&p);
+}

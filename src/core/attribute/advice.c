@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/judge.h"
+
+/* What to do first, from what is known now; how often that may be repeated is the policy's
+ * business. Restart is the default: a wrong stop idles a cluster all night, a needless restart
+ * costs a bounded try. Stop is for what fails again in the same way, and for work that is done. */
+
+static enum advice of_cause(enum cause c)
+{
+    switch (c) {
+    case CAUSE_GPU_HARDWARE:
+    case CAUSE_NODE_HARDWARE:
+    case CAUSE_NODE_FAILURE:
+        return ADVICE_RESTART_EXCLUDING;
+    case CAUSE_GPU_OOM:
+    case CAUSE_HOST_OOM:
+    case CAUSE_USER_CODE:
+    case CAUSE_USER_CONFIG:
+    case CAUSE_NUMERICAL:
+        return ADVICE_STOP;
+    case CAUSE_CANCELLED:
+    case CAUSE_NONE:
+        return ADVICE_NONE;
+    default:
+        return ADVICE_RESTART;
+    }
+}
+
+/* Whether anything is known that can be kept out: a node, or what the runner can map to one. A
+ * kernel log is itself from the node in question. */
+static bool can_exclude(const struct judge *j)
+{
+    const struct culprits *c = &j->in->culprits;
+
+    return c->n_nodes > 0 || c->n_devices > 0 || (c->n_ranks > 0 && hardware_cause(j->in->cause)) ||
+           (j->primary && j->primary->s.layer == LAYER_KERNEL && hardware_cause(j->in->cause));
+}
+
+static enum advice of_class(const struct judge *j)
+{
+    switch (j->in->class) {
+    case CLASS_HEALTHY:
+    case CLASS_STRAGGLER: /* without a named node another start changes nothing */
+        return ADVICE_NONE;
+    case CLASS_HANG:
+        if (j->in->finished || j->holdup.kind == HOLDUP_DESYNC)
+            return ADVICE_STOP;
+        return ADVICE_RESTART;
+    default:
+        if (j->primary && j->primary->s.advice != ADVICE_NONE)
+            return j->primary->s.advice;
+        return of_cause(j->in->cause);
+    }
+}
+
+void advice_choose(struct judge *j)
+{
+    enum advice a = of_class(j);
+
+    if (a == ADVICE_RESTART_EXCLUDING && !can_exclude(j))
+        a = ADVICE_RESTART;
+    if (a == ADVICE_RESTART && j->in->cause == CAUSE_NETWORK && j->in->culprits.n_nodes > 0)
+        a = ADVICE_RESTART_EXCLUDING;
+    j->in->advice = a;
+}

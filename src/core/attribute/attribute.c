@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/judge.h"
+
+#include "base/str.h"
+
+#include <stdlib.h>
+
+/* The judgement: what belongs to the end of the attempt, which line is decisive, what happened,
+ * who is to blame, what to do, which lines prove it. Pure and repeatable: nothing of the evidence
+ * is changed, so a verdict may be asked for while an attempt still runs. */
+
+static usec_t median_step(const struct evidence *e)
+{
+    if (e->pace.step.n > 0)
+        return median_of(e->pace.step.v, e->pace.step.n);
+    if (e->pace.gap.n > 0) {
+        usec_t gap = median_of(e->pace.gap.v, e->pace.gap.n);
+
+        VEC_FOREACH (&e->tracks, t)
+            if (t->stride > 0)
+                return gap / t->stride;
+        return gap;
+    }
+    return NUMBER_NONE;
+}
+
+static void name_signature(struct judge *j)
+{
+    const char *id = "";
+
+    if (j->primary)
+        id = j->primary->s.signature;
+    else if (j->loss)
+        id = j->divergence == DIVERGENCE_NAN ? "series.nan" : "series.divergence";
+    else if (j->slow)
+        id = "series.slowdown";
+    else if (j->in->class == CLASS_HANG && j->e->any_wait)
+        id = j->e->first_wait.signature;
+    else if (j->in->class == CLASS_HANG)
+        id = j->in->finished ? "series.no_exit" : "series.no_progress";
+    STR_COPY(j->in->signature, id);
+}
+
+void attribute(const struct evidence *e, enum ending ending, struct incident *ret)
+{
+    struct judge j = {.e = e, .ending = ending, .in = ret};
+
+    *ret = (struct incident){.progress = e->pace.sum};
+    ret->progress.median_step = median_step(e);
+    episode_build(&j);
+    primary_choose(&j);
+    rules_apply(&j);
+    culprit_name(&j);
+    advice_choose(&j);
+    name_signature(&j);
+    proof_collect(&j);
+    fingerprint_make(&j);
+    summary_write(&j);
+    intset_done(&j.holdup.ranks);
+    free(j.current);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/judge.h"
+
+#include "base/str.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* Who is to blame. Wrongly blaming is worse than blaming nobody, so every name needs a reason:
+ *
+ *   a device    the hardware text or the kernel names it
+ *   a node      the scheduler says that it failed, or hardware evidence came from it
+ *   a rank      its own first error (alone with it), or what the watchdogs say about who is behind
+ *   by vote     two reporters on different nodes name one peer, twice as often as any other
+ *
+ * A rank that shows the same error as others, or that complains about a connection, is a victim
+ * or a witness. What concerns the job as a whole (its configuration, its data, its numbers, shared
+ * storage, an outside service) blames no rank. */
+
+#define HARD_CONFIDENCE  60 /* enough to name a node (algorithms b.2.7) */
+#define MANY_RANKS       2
+#define SOFT_REPEATS     3
+#define SOFT_REPEAT_SPAN (30 * USEC_PER_MIN)
+
+static void name_node(struct judge *j, const char *node)
+{
+    struct culprits *c = &j->in->culprits;
+
+    if (!node || !*node || c->n_nodes == CULPRIT_NODES_MAX)
+        return;
+    for (uint32_t i = 0; i < c->n_nodes; i++)
+        if (streq(c->nodes[i], node))
+            return;
+    STR_COPY(c->nodes[c->n_nodes++], node);
+}
+
+static void name_rank(struct judge *j, int32_t rank)
+{
+    struct culprits *c = &j->in->culprits;
+
+    if (rank == RANK_NONE || c->n_ranks == CULPRIT_RANKS_MAX)
+        return;
+    for (uint32_t i = 0; i < c->n_ranks; i++)
+        if (c->ranks[i] == rank)
+            return;
+    c->ranks[c->n_ranks++] = rank;
+}
+
+static void name_device(struct judge *j, const char *device)
+{
+    struct culprits *c = &j->in->culprits;
+
+    if (!device || !*device || c->n_devices == CULPRIT_DEVICES_MAX)
+        return;
+    for (uint32_t i = 0; i < c->n_devices; i++)
+        if (streq(c->devices[i], device))
+            return;
+    STR_COPY(c->devices[c->n_devices++], device);
+}
+
+/* ---- hardware ---- */
+
+static void name_by_hardware_hit(struct judge *j, const struct hit *h)
+{
+    const struct entity *who = &h->s.who;
+    bool node_known = *who->node != '\0';
+
+    name_device(j, *who->device ? who->device : roster_device(&j->e->roster, who->rank));
+    name_rank(j, who->rank);
+    if (h->s.confidence < HARD_CONFIDENCE)
+        return;
+    name_node(j, node_known ? who->node : roster_node(&j->e->roster, who->rank));
+}
+
+static bool is_hardware_root(const struct hit *h)
+{
+    return h->s.role == ROLE_ROOT && hardware_cause(h->s.cause) &&
+           h->s.confidence >= HARD_CONFIDENCE;
+}
+
+/* Every device that has a hard fact of its own; of the ranks only those that speak at once. */
+static void name_hardware(struct judge *j)
+{
+    const struct hit *p = j->primary;
+    bool own_device = *p->s.who.device != '\0';
+
+    name_by_hardware_hit(j, p);
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+
+        if (h == p || !is_hardware_root(h))
+            continue;
+        if (h->s.layer == LAYER_KERNEL && (*h->s.who.device || !own_device))
+            name_by_hardware_hit(j, h);
+        else if (hits_concurrent(p, h))
+            name_by_hardware_hit(j, h);
+    }
+    if (j->in->culprits.n_ranks > 4)
+        j->in->culprits.n_ranks = 0;
+}
+
+/* The launcher's first failing process is the one under the sick GPU, unless others fail alike. */
+static void name_exit_under_hardware(struct judge *j)
+{
+    const struct exit_seen *x = j->first_exit;
+
+    if (j->in->culprits.n_ranks > 0 || !x || x->who.rank == RANK_NONE || j->n_failing_ranks > 1)
+        return;
+    name_rank(j, x->who.rank);
+    if (j->in->cause == CAUSE_GPU_HARDWARE && j->in->confidence >= HARD_CONFIDENCE &&
+        j->in->culprits.n_nodes == 0)
+        name_node(j, *x->who.node ? x->who.node : roster_node(&j->e->roster, x->who.rank));
+}
+
+/* A code that usually points to the program, again and again on one device over a long time. */
+static bool is_soft_repeat(const struct hit *h)
+{
+    return h->s.layer == LAYER_KERNEL && *h->s.who.device && h->count >= SOFT_REPEATS &&
+           h->first_us != USEC_UNKNOWN && h->last_us - h->first_us >= SOFT_REPEAT_SPAN;
+}
+
+static void name_soft_repeats(struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current; i++)
+        if (is_soft_repeat(j->current[i]))
+            name_device(j, j->current[i]->s.who.device);
+}
+
+/* ---- votes ---- */
+
+struct tally {
+    char peer[PEER_NAME_LEN];
+    uint32_t votes;
+    char first_reporter[NODE_NAME_LEN];
+    bool independent; /* reporters on two nodes */
+};
+
+#define PEERS_MAX 64
+
+/* "10.4.17.38<51740>" and "[fe80::1]:51740" name one host. */
+static void peer_host(const char *peer, char *ret, size_t size)
+{
+    size_t n = strcspn(peer, "<");
+    const char *colon = memchr(peer, ':', n);
+
+    if (colon && !memchr(colon + 1, ':', (size_t)(peer + n - colon - 1)))
+        n = (size_t)(colon - peer);
+    str_copy_n(ret, size, peer, n);
+}
+
+static void vote(struct tally *t, size_t *n, const struct signal *s)
+{
+    char host[PEER_NAME_LEN];
+    size_t i = 0;
+
+    peer_host(s->who.peer, host, sizeof(host));
+    while (i < *n && !streq(t[i].peer, host))
+        i++;
+    if (i == PEERS_MAX)
+        return;
+    if (i == *n) {
+        t[(*n)++] = (struct tally){0};
+        STR_COPY(t[i].peer, host);
+        STR_COPY(t[i].first_reporter, s->who.node);
+    }
+    t[i].votes++;
+    t[i].independent |=
+        *s->who.node && *t[i].first_reporter && !streq(t[i].first_reporter, s->who.node);
+}
+
+static const struct tally *winner(const struct tally *t, size_t n)
+{
+    const struct tally *best = NULL;
+    uint32_t second = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!best || t[i].votes > best->votes) {
+            second = best ? best->votes : 0;
+            best = &t[i];
+        } else if (t[i].votes > second) {
+            second = t[i].votes;
+        }
+    }
+    return best && best->independent && best->votes >= 2 * second ? best : NULL;
+}
+
+static bool is_address(const char *host)
+{
+    return strspn(host, "0123456789abcdefABCDEF.:%") == strlen(host);
+}
+
+static void name_by_vote(struct judge *j)
+{
+    struct tally t[PEERS_MAX];
+    const struct tally *best;
+    size_t n = 0;
+
+    for (size_t i = 0; i < j->n_current; i++)
+        if (j->current[i]->s.blame == BLAME_PEER && *j->current[i]->s.who.peer)
+            vote(t, &n, &j->current[i]->s);
+    best = winner(t, n);
+    if (!best) {
+        if (n > 0)
+            rule_out(j, "one end of a broken connection",
+                     "no two reporters on different nodes point at the same peer");
+        return;
+    }
+    if (j->in->cause == CAUSE_UNKNOWN)
+        j->in->cause = CAUSE_NETWORK;
+    if (j->in->confidence < 60)
+        j->in->confidence = 60;
+    if (!is_address(best->peer))
+        name_node(j, best->peer);
+}
+
+/* ---- programs ---- */
+
+/* Whether the decisive error is one rank's own. */
+static bool is_ones_own(const struct judge *j)
+{
+    switch (j->in->cause) {
+    case CAUSE_USER_CODE:
+    case CAUSE_HOST_OOM:
+    case CAUSE_FRAMEWORK:
+    case CAUSE_UNKNOWN:
+    case CAUSE_NODE_FAILURE:
+        return j->n_failing_ranks <= 1;
+    case CAUSE_GPU_OOM:
+        return j->n_failing_ranks == 1 && j->primary && j->primary->s.blame == BLAME_RANK;
+    default:
+        return false;
+    }
+}
+
+static bool is_victim(const struct judge *j, int32_t rank)
+{
+    for (size_t i = 0; i < j->n_current; i++)
+        if (j->current[i]->s.role == ROLE_CASCADE && j->current[i]->s.who.rank == rank &&
+            j->current[i]->s.cause == CAUSE_NETWORK)
+            return true;
+    return false;
+}
+
+/* The rank of the decisive line, else the first that the launcher saw dying: but that one only if
+ * it does not itself complain about others. */
+static void name_failing_rank(struct judge *j)
+{
+    const struct exit_seen *x = j->first_exit;
+
+    if (!is_ones_own(j))
+        return;
+    if (j->primary && j->primary->s.role != ROLE_CASCADE && j->primary->s.who.rank != RANK_NONE)
+        name_rank(j, j->primary->s.who.rank);
+    else if (x && x->who.rank != RANK_NONE && is_victim(j, x->who.rank))
+        rule_out(j, "the first rank that died", "rank %d complains about its peers: a victim",
+                 x->who.rank);
+    else if (x)
+        name_rank(j, x->who.rank);
+}
+
+/* ---- hangs ---- */
+
+static void name_holdup(struct judge *j)
+{
+    if (j->e->stopped.n > 0 && j->e->stopped.n <= MANY_RANKS)
+        for (size_t i = 0; i < j->e->stopped.n; i++)
+            name_rank(j, j->e->stopped.v[i]);
+    else if (j->e->blocked.n > 0 && j->e->blocked.n <= MANY_RANKS)
+        for (size_t i = 0; i < j->e->blocked.n; i++)
+            name_rank(j, j->e->blocked.v[i]);
+    for (size_t i = 0; i < j->holdup.ranks.n && i < CULPRIT_RANKS_MAX; i++)
+        name_rank(j, j->holdup.ranks.v[i]);
+    if (j->e->any_wait && j->holdup.kind == HOLDUP_UNKNOWN)
+        rule_out(j, "a rank that is behind", "all %u ranks that report wait at the same place",
+                 j->e->waits.reporters);
+}
+
+void culprit_name(struct judge *j)
+{
+    enum cause cause = j->in->cause;
+
+    if (j->in->class == CLASS_HANG) {
+        name_holdup(j);
+        return;
+    }
+    if (j->in->class != CLASS_CRASH)
+        return;
+    if (j->primary && hardware_cause(cause)) {
+        name_hardware(j);
+        if (cause != CAUSE_NODE_FAILURE)
+            name_exit_under_hardware(j);
+        return;
+    }
+    name_soft_repeats(j);
+    if (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN)
+        name_by_vote(j);
+    if (j->in->culprits.n_nodes == 0)
+        name_failing_rank(j);
+}

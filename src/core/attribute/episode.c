@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/judge.h"
+
+#include "base/str.h"
+
+#include <stdlib.h>
+
+/* The terminal episode (algorithms b.2.3): what the attempt has not survived. Within a file that
+ * shows steps, only what stands after the last of them counts. A file without steps of its own (a
+ * kernel log, the stderr of another process) is placed by its clock: node-side evidence counts
+ * from ten minutes before the last progress, because a sick GPU speaks before the job notices;
+ * a job's other output from the last progress on.
+ *
+ * Output of a dying process may be flushed late, and ranks write concurrently, so one or two steps
+ * may stand behind the fatal line. Such a line is taken back into the episode only if something
+ * else says that the job failed and nothing later explains it. */
+
+#define BEFORE_KERNEL   (10 * USEC_PER_MIN)
+#define CLOCK_SKEW      (2 * USEC_PER_SEC)
+#define NEAR_LINES      400 /* without clocks: two tracebacks of one failure are not farther apart */
+#define LATE_STEPS      3
+#define PATIENCE_MIN    (15 * USEC_PER_MIN)
+#define PATIENCE_PHASE  (90 * USEC_PER_MIN)
+#define PATIENCE_FACTOR 20
+
+bool hit_before(const struct hit *a, const struct hit *b)
+{
+    if (a->time_us != USEC_UNKNOWN && b->time_us != USEC_UNKNOWN && a->time_us != b->time_us)
+        return a->time_us < b->time_us;
+    return a->order < b->order;
+}
+
+bool hits_concurrent(const struct hit *a, const struct hit *b)
+{
+    bool clocks = a->time_us != USEC_UNKNOWN && b->time_us != USEC_UNKNOWN;
+    uint64_t apart = a->s.line > b->s.line ? a->s.line - b->s.line : b->s.line - a->s.line;
+
+    if (clocks && llabs(a->time_us - b->time_us) > CLOCK_SKEW)
+        return false;
+    if (clocks && a->s.time_us != USEC_UNKNOWN && b->s.time_us != USEC_UNKNOWN)
+        return true;
+    return a->s.file != b->s.file || apart <= NEAR_LINES;
+}
+
+static const struct stream *stream_at(const struct evidence *e, uint32_t file)
+{
+    return &e->streams.v[file < STREAMS_MAX ? file : STREAMS_MAX - 1];
+}
+
+static int64_t steps_after(const struct evidence *e, const struct hit *h)
+{
+    return stream_at(e, h->s.file)->advance - h->advance;
+}
+
+static bool before_last_progress(const struct evidence *e, const struct hit *h)
+{
+    usec_t slack = h->s.layer == LAYER_KERNEL ? BEFORE_KERNEL : CLOCK_SKEW;
+
+    if (h->s.file == e->pace.last.file || !e->pace.any)
+        return false;
+    return h->last_us != USEC_UNKNOWN && e->pace.last_us != USEC_UNKNOWN &&
+           h->last_us < e->pace.last_us - slack;
+}
+
+bool episode_is_current(const struct evidence *e, const struct hit *h)
+{
+    return steps_after(e, h) == 0 && !before_last_progress(e, h);
+}
+
+static int compare_hits(const void *a, const void *b)
+{
+    const struct hit *x = *(const struct hit *const *)a, *y = *(const struct hit *const *)b;
+
+    if (x == y)
+        return 0;
+    return hit_before(x, y) ? -1 : 1;
+}
+
+static bool is_interrupt(const struct hit *h)
+{
+    return cause_domain(h->s.cause) == DOMAIN_SCHEDULER && h->s.role != ROLE_NOISE;
+}
+
+static void look_at_ends(struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (is_interrupt(j->current[i]) && !j->interrupt)
+            j->interrupt = j->current[i];
+        j->told_end |=
+            s->role == ROLE_CONFIRM || s->role == ROLE_CASCADE || s->role == ROLE_TEARDOWN;
+    }
+    j->told_end |= j->ending == ENDING_EXITED;
+}
+
+static void collect(struct judge *j, int64_t late)
+{
+    const struct evidence *e = j->e;
+
+    j->n_current = 0;
+    VEC_FOREACH (&e->hits, h) {
+        bool root = h->s.role == ROLE_ROOT || h->s.role == ROLE_SYMPTOM;
+
+        if (before_last_progress(e, h) || steps_after(e, h) > (root ? late : 0))
+            continue;
+        j->current[j->n_current++] = h;
+    }
+    qsort(j->current, j->n_current, sizeof(*j->current), compare_hits);
+}
+
+static bool has_role(const struct judge *j, enum role role)
+{
+    return first_with_role(j, role) != NULL;
+}
+
+static void measure_silence(struct judge *j)
+{
+    const struct pace *p = &j->e->pace;
+    usec_t step = j->in->progress.median_step != NUMBER_NONE ? j->in->progress.median_step : 0;
+
+    j->patience = PATIENCE_FACTOR * step;
+    if (2 * p->max_gap > j->patience)
+        j->patience = 2 * p->max_gap;
+    if (j->patience < PATIENCE_MIN)
+        j->patience = PATIENCE_MIN;
+    if (j->e->phase != PHASE_STEADY && j->patience < PATIENCE_PHASE)
+        j->patience = PATIENCE_PHASE;
+    if (j->e->silence_first_us != USEC_UNKNOWN)
+        j->silence = j->e->silence_end_us - j->e->silence_first_us;
+}
+
+void episode_build(struct judge *j)
+{
+    j->current = xcalloc(j->e->hits.n + 1, sizeof(*j->current));
+    collect(j, 0);
+    look_at_ends(j);
+    if (j->told_end && !j->interrupt && !j->e->any_wait && !has_role(j, ROLE_ROOT) &&
+        !has_role(j, ROLE_SYMPTOM))
+        collect(j, LATE_STEPS);
+    measure_silence(j);
+}
+
+const struct hit *first_with_role(const struct judge *j, enum role role)
+{
+    for (size_t i = 0; i < j->n_current; i++)
+        if (j->current[i]->s.role == role)
+            return j->current[i];
+    return NULL;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CORE_ATTRIBUTE_EVIDENCE_H
+#define REKNIT_CORE_ATTRIBUTE_EVIDENCE_H
+
+/* Inside of struct evidence, for the files of this folder only. What is kept is bounded:
+ * HITS_MAX lines by (signature, file, entity), numbers per signature, per rank, per stream. */
+
+#include "base/vec.h"
+#include "core/attribute/attribute.h"
+#include "core/attribute/roster.h"
+#include "core/detect/collective.h"
+#include "core/detect/series.h"
+
+#define HITS_MAX           2048
+#define HITS_PER_SIGNATURE 64
+#define SIGNATURES_MAX     256
+#define STREAMS_MAX        4096 /* files; those beyond share the last place */
+#define TRACKS_MAX         64
+#define SERIES_MAX         4
+#define EXITS_MAX          256
+#define GAPS_MAX           64
+
+/* A file of the attempt. `advance` counts its steps forward: what was seen at a lower count has
+ * been survived. */
+struct stream {
+    int64_t advance;
+    usec_t time_us; /* latest clock seen */
+};
+
+/* Occurrences of one signature by one entity since the last progress of its stream. */
+struct hit {
+    struct signal s; /* the first of them */
+    uint64_t key;
+    uint64_t order;  /* of arrival */
+    usec_t time_us;  /* own clock, else the stream's latest; USEC_UNKNOWN */
+    int64_t advance; /* of the stream */
+    uint64_t count;  /* in all, earlier stretches included */
+    usec_t first_us, last_us;
+    uint64_t last_order;
+};
+
+struct signature_facts {
+    char id[SIGNATURE_MAX];
+    uint64_t count;
+    uint32_t kept;       /* hits */
+    struct intset ranks; /* that reported it since the last progress */
+    int64_t advance;
+};
+
+/* A step counter: the lines of one signature in one file. */
+struct track {
+    char signature[SIGNATURE_MAX];
+    uint32_t file;
+    int64_t highest, total;
+    int64_t stride; /* between two lines */
+    uint32_t resets;
+};
+
+/* A process that a launcher, the scheduler or reknit itself saw failing. Launchers tell it over
+ * several lines (host, rank, exit code), which are put together here. */
+struct exit_seen {
+    struct entity who;
+    bool has_code;
+    int64_t pid;    /* 0 = not told */
+    int32_t code;   /* exit status, -1 = killed by `signal` */
+    int32_t signal; /* 0 = none */
+    enum provenance provenance;
+    char signature[SIGNATURE_MAX]; /* of the line that opened it */
+    char text[EXCERPT_LEN];
+    usec_t time_us;
+    uint32_t file;
+    uint64_t line, last_line, order; /* line: the one that told the rank or the code */
+    int64_t advance;
+};
+
+struct pace {
+    struct progress_summary sum;
+    struct series_window step; /* durations of late */
+    struct series_window gap;  /* between two progress lines with a clock */
+    usec_t max_gap;
+    struct sample last;   /* the last line that showed progress */
+    usec_t last_us;       /* its clock, own or inherited; USEC_UNKNOWN */
+    uint32_t skipped_run; /* updates skipped in a row at the end */
+    bool any;
+};
+
+struct evidence {
+    VEC(struct stream) streams;
+    VEC(struct hit) hits;
+    VEC(struct signature_facts) signatures;
+    VEC(struct track) tracks;
+    VEC(struct exit_seen) exits;
+    struct collectives waits;
+    struct signal first_wait; /* the line */
+    bool any_wait;
+    uint32_t n_loss, n_time, n_rate;
+    struct series *loss[SERIES_MAX], *time[SERIES_MAX], *rate[SERIES_MAX];
+    struct pace pace;
+    struct roster roster;
+    struct intset stopped, blocked; /* ranks whose process was seen in that state */
+    int32_t stopped_processes, blocked_processes;
+    enum phase phase; /* open since the last progress */
+    struct signal finish;
+    bool finished;
+    usec_t finish_us;
+    usec_t last_us;                          /* latest clock of anything */
+    usec_t silence_first_us, silence_end_us; /* clocks of the lines after the last progress */
+    uint64_t order, seen;
+    uint64_t dropped; /* hits beyond the bounds */
+};
+
+const struct signature_facts *evidence_signature(const struct evidence *e, const char *id);
+
+#endif

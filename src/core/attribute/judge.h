@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CORE_ATTRIBUTE_JUDGE_H
+#define REKNIT_CORE_ATTRIBUTE_JUDGE_H
+
+/* The judgement in the making, for the files of this folder only. Each file answers one question
+ * and fills its part of it; attribute.c asks them in order. */
+
+#include "core/attribute/evidence.h"
+#include "core/detect/trend.h"
+
+struct judge {
+    const struct evidence *e;
+    enum ending ending;
+    struct incident *in;
+
+    /* episode.c: what was not followed by progress, in order of time */
+    const struct hit **current;
+    size_t n_current;
+    const struct hit *interrupt; /* the scheduler's or user's word that it ended the job */
+    bool told_end;               /* a launcher, the scheduler or an exit says that it failed */
+    usec_t silence;              /* how long other output went on after the last progress */
+    usec_t patience;             /* how long a silence is normal for this job */
+
+    /* primary.c */
+    const struct hit *primary; /* decisive line */
+    const struct exit_seen *first_exit;
+    size_t n_failing_ranks; /* that report the primary, or that the launcher lists with it */
+
+    /* hang.c, numbers.c */
+    struct holdup_finding holdup;
+    enum divergence divergence;
+    const struct series *loss, *slow;
+};
+
+void episode_build(struct judge *j);
+bool episode_is_current(const struct evidence *e, const struct hit *h);
+bool hit_before(const struct hit *a, const struct hit *b);
+bool hits_concurrent(const struct hit *a, const struct hit *b); /* the order proves nothing */
+
+void primary_choose(struct judge *j);
+const struct hit *primary_symptom(const struct judge *j);
+int hit_category(const struct hit *h); /* which of concurrent roots explains the others */
+const struct hit *first_with_role(const struct judge *j, enum role role);
+
+#define CATEGORY_GENERIC  0
+#define CATEGORY_HARDWARE 5
+
+void rules_apply(struct judge *j); /* class, cause, primary, confidence */
+
+void culprit_name(struct judge *j);
+void advice_choose(struct judge *j);
+void proof_collect(struct judge *j); /* evidence lines */
+void summary_write(struct judge *j);
+void fingerprint_make(struct judge *j);
+
+void rule_out(struct judge *j, const char *what, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int32_t confidence_combine(const struct judge *j, enum cause cause, int32_t own);
+bool hardware_cause(enum cause c);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/judge.h"
+
+#include "base/str.h"
+
+/* Which line is decisive (algorithms b.2.4 and b.2.5): the first root of the terminal episode.
+ * Where clocks or line numbers cannot tell which of two came first, the one that explains the
+ * other wins: a fault of the hardware, then what the kernel says, then a killed process, then a
+ * specific error of the program, then one about communication, then an exception of no further
+ * meaning. A generic exception also yields to a specific root a little later: the meaning of a
+ * chain of exceptions is often told in its middle. */
+
+#define GENERIC_CONFIDENCE 60
+#define GENERIC_WINDOW     (60 * USEC_PER_SEC)
+#define GENERIC_LINES      2000
+
+bool hardware_cause(enum cause c)
+{
+    return c == CAUSE_GPU_HARDWARE || c == CAUSE_NODE_HARDWARE || c == CAUSE_NODE_FAILURE;
+}
+
+int hit_category(const struct hit *h)
+{
+    if (h->s.confidence < GENERIC_CONFIDENCE)
+        return CATEGORY_GENERIC;
+    if (hardware_cause(h->s.cause))
+        return CATEGORY_HARDWARE;
+    if (h->s.layer == LAYER_KERNEL)
+        return 4;
+    if (h->s.cause == CAUSE_HOST_OOM)
+        return 3;
+    return h->s.cause == CAUSE_NETWORK ? 1 : 2;
+}
+
+static bool is_candidate(const struct hit *h, enum role role)
+{
+    return h->s.role == role && cause_domain(h->s.cause) != DOMAIN_SCHEDULER;
+}
+
+static bool explains_generic(const struct hit *generic, const struct hit *other)
+{
+    if (hit_category(generic) != CATEGORY_GENERIC || hit_category(other) == CATEGORY_GENERIC)
+        return false;
+    if (generic->time_us != USEC_UNKNOWN && other->time_us != USEC_UNKNOWN &&
+        other->time_us - generic->time_us > GENERIC_WINDOW)
+        return false;
+    return generic->s.file != other->s.file || other->s.line - generic->s.line <= GENERIC_LINES;
+}
+
+static const struct hit *choose(const struct judge *j, enum role role)
+{
+    const struct hit *first = NULL, *best = NULL;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+
+        if (!is_candidate(h, role))
+            continue;
+        if (!first)
+            first = best = h;
+        else if (hit_category(h) > hit_category(best) &&
+                 (hits_concurrent(first, h) || explains_generic(best, h)))
+            best = h;
+    }
+    return best;
+}
+
+const struct hit *primary_symptom(const struct judge *j)
+{
+    return choose(j, ROLE_SYMPTOM);
+}
+
+static bool is_failure(const struct exit_seen *x)
+{
+    return x->has_code && (x->code != 0 || x->signal != 0);
+}
+
+/* SIGTERM comes from the launcher once another process has failed. */
+static bool is_kill(const struct exit_seen *x)
+{
+    return x->signal == 15 || x->code == 143;
+}
+
+static bool exit_before(const struct exit_seen *a, const struct exit_seen *b)
+{
+    if (is_kill(a) != is_kill(b))
+        return is_kill(b);
+    if (a->time_us != USEC_UNKNOWN && b->time_us != USEC_UNKNOWN && a->time_us != b->time_us)
+        return a->time_us < b->time_us;
+    return a->order < b->order;
+}
+
+static const struct exit_seen *find_first_exit(const struct evidence *e)
+{
+    const struct exit_seen *first = NULL;
+
+    VEC_FOREACH (&e->exits, x) {
+        bool survived = x->advance < e->streams.v[x->file].advance;
+
+        if (survived || !is_failure(x))
+            continue;
+        if (!first || exit_before(x, first))
+            first = x;
+    }
+    return first;
+}
+
+/* Ranks whose exit was reported with the same code as the first one. */
+static size_t ranks_with_same_exit(const struct judge *j)
+{
+    struct intset ranks = {0};
+    size_t n;
+
+    VEC_FOREACH (&j->e->exits, x)
+        if (x->who.rank != RANK_NONE && is_failure(x) && x->code == j->first_exit->code &&
+            x->signal == j->first_exit->signal)
+            intset_add(&ranks, x->who.rank);
+    n = ranks.n;
+    intset_done(&ranks);
+    return n;
+}
+
+void primary_choose(struct judge *j)
+{
+    const struct signature_facts *g;
+
+    j->first_exit = find_first_exit(j->e);
+    j->primary = choose(j, ROLE_ROOT);
+    if (j->primary) {
+        g = evidence_signature(j->e, j->primary->s.signature);
+        j->n_failing_ranks = g ? g->ranks.n : 0;
+    }
+    if (j->first_exit && j->n_failing_ranks <= 1) {
+        size_t n = ranks_with_same_exit(j);
+
+        j->n_failing_ranks = n > j->n_failing_ranks ? n : j->n_failing_ranks;
+    }
+}

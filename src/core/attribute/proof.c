@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/judge.h"
+
+#include "base/str.h"
+
+/* The lines that prove the verdict, decisive one first, each signature once (or twice, when it
+ * shows different entities), few enough to be read by a tired person. */
+
+#define ROOTS_SHOWN    6
+#define SYMPTOMS_SHOWN 3
+#define CONFIRMS_SHOWN 3
+
+static bool shown(const struct incident *in, uint32_t file, uint64_t line)
+{
+    for (uint32_t i = 0; i < in->n_evidence; i++)
+        if (in->evidence[i].file == file && in->evidence[i].line == line)
+            return true;
+    return false;
+}
+
+static struct evidence_line *add_line(struct judge *j, uint32_t file, uint64_t line)
+{
+    struct incident *in = j->in;
+    struct evidence_line *l;
+
+    if (in->n_evidence == EVIDENCE_MAX || (line != 0 && shown(in, file, line)))
+        return NULL;
+    l = &in->evidence[in->n_evidence++];
+    *l = (struct evidence_line){.file = file, .line = line, .count = 1};
+    return l;
+}
+
+static void add_signal(struct judge *j, const struct signal *s, uint64_t count)
+{
+    struct evidence_line *l = add_line(j, s->file, s->line);
+
+    if (!l)
+        return;
+    l->offset = s->offset;
+    l->count = count;
+    l->role = s->role;
+    STR_COPY(l->signature, s->signature);
+    STR_COPY(l->text, s->text);
+}
+
+static void add_hit(struct judge *j, const struct hit *h)
+{
+    const struct signature_facts *g = evidence_signature(j->e, h->s.signature);
+
+    add_signal(j, &h->s, g ? g->count : h->count);
+}
+
+static void add_sample(struct judge *j, const struct sample *p, const char *signature)
+{
+    struct evidence_line *l = add_line(j, p->file, p->line);
+
+    if (!l)
+        return;
+    l->offset = p->offset;
+    l->role = ROLE_PROGRESS;
+    STR_COPY(l->signature, signature);
+    STR_COPY(l->text, p->text);
+}
+
+static uint32_t times_shown(const struct incident *in, const char *signature)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < in->n_evidence; i++)
+        n += streq(in->evidence[i].signature, signature);
+    return n;
+}
+
+static void add_role(struct judge *j, enum role role, uint32_t most, uint32_t each)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < j->n_current && n < most; i++) {
+        const struct hit *h = j->current[i];
+
+        if (h->s.role != role || times_shown(j->in, h->s.signature) >= each)
+            continue;
+        add_hit(j, h);
+        n++;
+    }
+}
+
+static void add_rise(struct judge *j, const struct series *s)
+{
+    if (s->last_before.value != METRIC_NAN)
+        add_sample(j, &s->last_before, s->signature);
+    for (uint32_t i = 0; i < s->n_onset; i++)
+        add_sample(j, &s->onset[i], s->signature);
+}
+
+static void add_numbers(struct judge *j)
+{
+    const struct series *s = j->loss;
+
+    if (j->divergence == DIVERGENCE_NAN)
+        add_sample(j, &s->nan, s->signature);
+    else if (j->divergence == DIVERGENCE_CLIMB)
+        add_sample(j, &s->climb, s->signature);
+    else
+        add_rise(j, s);
+}
+
+static void add_waits(struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+
+        if (h->s.kind == SIGNAL_COLLECTIVE && intset_has(&j->holdup.ranks, h->s.who.rank))
+            add_hit(j, h);
+    }
+    add_signal(j, &j->e->first_wait, j->e->waits.reporters);
+}
+
+static void add_exit(struct judge *j)
+{
+    const struct exit_seen *x = j->first_exit;
+    struct evidence_line *l = x && x->line ? add_line(j, x->file, x->line) : NULL;
+
+    if (!l)
+        return;
+    l->role = ROLE_CONFIRM;
+    STR_COPY(l->signature, x->signature);
+    STR_COPY(l->text, x->text);
+}
+
+void proof_collect(struct judge *j)
+{
+    if (j->in->class == CLASS_HEALTHY)
+        return;
+    if (j->primary)
+        add_hit(j, j->primary);
+    if (j->loss)
+        add_numbers(j);
+    if (j->slow)
+        add_rise(j, j->slow);
+    if (j->in->class == CLASS_HANG && j->e->any_wait)
+        add_waits(j);
+    if (j->in->class == CLASS_HANG && j->in->finished && j->e->finished)
+        add_signal(j, &j->e->finish, 1);
+    if (j->in->class == CLASS_HANG && j->e->pace.any)
+        add_sample(j, &j->e->pace.last, "");
+    if (j->interrupt)
+        add_hit(j, j->interrupt);
+    if (j->in->class == CLASS_STRAGGLER)
+        return;
+    add_role(j, ROLE_ROOT, ROOTS_SHOWN, 2);
+    add_role(j, ROLE_SYMPTOM, SYMPTOMS_SHOWN, 1);
+    if (j->in->class == CLASS_CRASH)
+        add_exit(j);
+    add_role(j, ROLE_CASCADE, j->primary ? 1 : CONFIRMS_SHOWN, 1);
+    if (j->in->class == CLASS_HANG)
+        add_role(j, ROLE_CONFIRM, CONFIRMS_SHOWN, 1);
+}

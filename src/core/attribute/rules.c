@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/judge.h"
+
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What happened: the first rule that holds decides class, cause and decisive line. The order of
+ * the table is the argument, so read it top down:
+ *
+ *   nothing to judge           an empty input is healthy
+ *   ended well                 exit status 0 outweighs every scary line
+ *   numbers diverged           a job that computes nonsense has failed although its process lives
+ *   a root came first          before the watchdogs spoke, before the scheduler ended the job
+ *   ranks waited               watchdog time-outs without a root
+ *   somebody ended it          time limit, preemption, cancel, while it was working
+ *   it stood still             a live detector says so, or other output went on without steps
+ *   a symptom                  ambiguous, but the best there is
+ *   only victims spoke         cascade, teardown, exit codes: a crash of unknown cause
+ *   it became slow             and stayed so
+ *   healthy                    the rest; in doubt nobody is blamed
+ */
+
+#define FINISHED_GRACE (2 * USEC_PER_MIN) /* tear-down after the last step may take so long */
+#define SYMPTOM_ALONE  50                 /* confidence that needs no sign of an end beside it */
+#define SIGKILL_NUMBER 9
+
+static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
+{
+    j->in->class = class;
+    j->in->cause = cause;
+    j->in->confidence = confidence;
+}
+
+static bool rule_empty(struct judge *j)
+{
+    if (j->e->seen > 0 || j->ending != ENDING_UNKNOWN)
+        return false;
+    set(j, CLASS_HEALTHY, CAUSE_NONE, 50);
+    return true;
+}
+
+static bool exited_well(const struct judge *j)
+{
+    bool well = false;
+
+    VEC_FOREACH (&j->e->exits, x)
+        if (x->provenance == PROVENANCE_AGENT && x->has_code && x->who.rank == RANK_NONE)
+            well = x->code == 0 && x->signal == 0;
+    return well;
+}
+
+static bool rule_ended_well(struct judge *j)
+{
+    if (j->ending != ENDING_EXITED || !exited_well(j))
+        return false;
+    j->in->finished = true;
+    set(j, CLASS_HEALTHY, CAUSE_NONE, 95);
+    return true;
+}
+
+/* ---- numbers ---- */
+
+static bool is_collapsing(const struct judge *j)
+{
+    if (j->e->pace.skipped_run >= 5)
+        return true;
+    for (size_t i = 0; i < j->n_current; i++)
+        if (j->current[i]->s.cause == CAUSE_NUMERICAL && j->current[i]->count >= 5)
+            return true;
+    return false;
+}
+
+static bool rule_numbers(struct judge *j)
+{
+    bool collapsing = is_collapsing(j);
+
+    for (uint32_t i = 0; i < j->e->n_loss && !j->loss; i++) {
+        j->divergence = loss_diverged(j->e->loss[i], collapsing);
+        if (j->divergence != DIVERGENCE_NONE)
+            j->loss = j->e->loss[i];
+    }
+    if (!j->loss || (j->primary && hardware_cause(j->primary->s.cause)))
+        return false;
+    if (j->primary && j->primary->s.cause != CAUSE_NUMERICAL)
+        j->loss = NULL;
+    if (!j->loss)
+        return false;
+    set(j, CLASS_CRASH, CAUSE_NUMERICAL, j->divergence == DIVERGENCE_NAN ? 85 : 75);
+    return true;
+}
+
+/* ---- roots ---- */
+
+static bool wait_came_first(const struct judge *j)
+{
+    const struct signal *w = &j->e->first_wait;
+    const struct hit *p = j->primary;
+
+    if (!j->e->any_wait || hit_category(p) == CATEGORY_HARDWARE)
+        return false;
+    if (w->time_us != USEC_UNKNOWN && p->time_us != USEC_UNKNOWN && w->time_us != p->time_us)
+        return w->time_us < p->time_us;
+    return w->file == p->s.file && w->line < p->s.line;
+}
+
+/* Signals make programs fail in their own ways: what comes with the scheduler's word or after it is
+ * its effect. */
+static bool interrupt_came_first(const struct judge *j)
+{
+    const struct hit *i = j->interrupt, *p = j->primary;
+
+    if (!i)
+        return false;
+    if (hit_before(i, p))
+        return true;
+    return hits_concurrent(i, p) && hit_category(p) == CATEGORY_GENERIC;
+}
+
+static bool rule_root(struct judge *j)
+{
+    const struct hit *p = j->primary;
+
+    if (!p || wait_came_first(j) || interrupt_came_first(j))
+        return false;
+    set(j, CLASS_CRASH, p->s.cause, confidence_combine(j, p->s.cause, p->s.confidence));
+    return true;
+}
+
+/* ---- hangs ---- */
+
+static enum cause cause_of_holdup(enum holdup kind)
+{
+    return kind == HOLDUP_DESYNC ? CAUSE_USER_CODE : CAUSE_UNKNOWN;
+}
+
+static bool rule_waits(struct judge *j)
+{
+    int32_t confidence = 30;
+
+    if (!j->e->any_wait)
+        return false;
+    collectives_judge(&j->e->waits, &j->e->roster.ranks, &j->holdup);
+    if (j->holdup.kind != HOLDUP_UNKNOWN)
+        confidence = j->holdup.kind == HOLDUP_SILENT ? 50 : 75;
+    set(j, CLASS_HANG, cause_of_holdup(j->holdup.kind), confidence);
+    return true;
+}
+
+static bool all_steps_done(const struct judge *j)
+{
+    VEC_FOREACH (&j->e->tracks, t)
+        if (t->total != NUMBER_NONE && t->total > 1 && t->resets == 0 && t->highest >= t->total)
+            return true;
+    return false;
+}
+
+/* A gap of whole hours is two time zones in one file, not an idle job. */
+static bool is_zone_shift(usec_t gap, usec_t slack)
+{
+    usec_t rest = gap % USEC_PER_HOUR;
+
+    return gap >= USEC_PER_HOUR - slack && (rest <= slack || rest >= USEC_PER_HOUR - slack);
+}
+
+static usec_t gap_before_interrupt(const struct judge *j)
+{
+    usec_t slack = 30 * USEC_PER_SEC, gap;
+
+    if (j->interrupt->s.time_us == USEC_UNKNOWN || j->e->pace.last_us == USEC_UNKNOWN)
+        return 0;
+    gap = j->interrupt->s.time_us - j->e->pace.last_us;
+    if (j->in->progress.median_step != NUMBER_NONE &&
+        j->in->progress.median_step < USEC_PER_HOUR / 4)
+        slack += j->in->progress.median_step;
+    return is_zone_shift(gap, slack) ? 0 : gap;
+}
+
+static usec_t idle_after_finish(const struct judge *j)
+{
+    if (!j->interrupt || j->interrupt->s.time_us == USEC_UNKNOWN || j->e->finish_us == USEC_UNKNOWN)
+        return 0;
+    return j->interrupt->s.time_us - j->e->finish_us;
+}
+
+static bool rule_interrupted(struct judge *j)
+{
+    if (!j->interrupt && j->ending != ENDING_REQUESTED)
+        return false;
+    if (!j->interrupt) {
+        set(j, CLASS_INTERRUPTED, CAUSE_CANCELLED, 95);
+        return true;
+    }
+    if (j->in->finished &&
+        (idle_after_finish(j) > FINISHED_GRACE || gap_before_interrupt(j) > FINISHED_GRACE)) {
+        set(j, CLASS_HANG, CAUSE_FRAMEWORK, 60);
+        return true;
+    }
+    if (gap_before_interrupt(j) > j->patience) {
+        set(j, CLASS_HANG, CAUSE_UNKNOWN, 60);
+        return true;
+    }
+    j->primary = j->interrupt;
+    set(j, CLASS_INTERRUPTED, j->interrupt->s.cause, j->interrupt->s.confidence);
+    return true;
+}
+
+static bool rule_stood_still(struct judge *j)
+{
+    if (j->ending == ENDING_HUNG) {
+        set(j, CLASS_HANG, j->in->finished ? CAUSE_FRAMEWORK : CAUSE_UNKNOWN, 70);
+        return true;
+    }
+    if (j->ending != ENDING_UNKNOWN || !j->e->pace.any || j->silence <= j->patience)
+        return false;
+    set(j, CLASS_HANG, j->in->finished ? CAUSE_FRAMEWORK : CAUSE_UNKNOWN, 60);
+    return true;
+}
+
+/* ---- what is left ---- */
+
+static bool rule_symptom(struct judge *j)
+{
+    const struct hit *s = primary_symptom(j);
+
+    if (!s || (!j->told_end && s->s.confidence < SYMPTOM_ALONE))
+        return false;
+    j->primary = s;
+    set(j, CLASS_CRASH, s->s.cause, confidence_combine(j, s->s.cause, s->s.confidence));
+    return true;
+}
+
+static enum cause cause_of_exit(const struct exit_seen *x)
+{
+    if (!x)
+        return CAUSE_UNKNOWN;
+    if (x->signal == SIGKILL_NUMBER || x->code == 128 + SIGKILL_NUMBER)
+        return CAUSE_HOST_OOM;
+    return x->code == 126 || x->code == 127 ? CAUSE_USER_CONFIG : CAUSE_UNKNOWN;
+}
+
+static bool rule_victims(struct judge *j)
+{
+    if (!j->first_exit && !first_with_role(j, ROLE_CASCADE) && j->ending != ENDING_EXITED)
+        return false;
+    j->primary = first_with_role(j, ROLE_CASCADE);
+    set(j, CLASS_CRASH, j->primary ? CAUSE_UNKNOWN : cause_of_exit(j->first_exit), 30);
+    return true;
+}
+
+static const struct series *rate_of(const struct judge *j, const struct series *time)
+{
+    for (uint32_t i = 0; i < j->e->n_rate; i++)
+        if (streq(j->e->rate[i]->signature, time->signature))
+            return j->e->rate[i];
+    return NULL;
+}
+
+static bool rule_slow(struct judge *j)
+{
+    for (uint32_t i = 0; i < j->e->n_time && !j->slow; i++)
+        if (steps_slowed(j->e->time[i], rate_of(j, j->e->time[i])))
+            j->slow = j->e->time[i];
+    if (!j->slow || j->in->finished)
+        return false;
+    set(j, CLASS_STRAGGLER, CAUSE_UNKNOWN, 60);
+    return true;
+}
+
+static bool rule_healthy(struct judge *j)
+{
+    j->primary = NULL;
+    set(j, CLASS_HEALTHY, CAUSE_NONE, j->in->finished ? 90 : 70);
+    return true;
+}
+
+void rules_apply(struct judge *j)
+{
+    static bool (*const rules[])(struct judge *) = {
+        rule_empty,       rule_ended_well, rule_numbers, rule_root, rule_waits,   rule_interrupted,
+        rule_stood_still, rule_symptom,    rule_victims, rule_slow, rule_healthy,
+    };
+
+    j->in->finished = j->e->finished || all_steps_done(j);
+    for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+        if (rules[i](j))
+            break;
+    if (j->in->class != CLASS_CRASH && j->in->class != CLASS_INTERRUPTED)
+        j->primary = NULL;
+}
+
+/* Independent pieces of evidence for one cause: 1 - prod(1 - c_i) (algorithms b.2.7). */
+int32_t confidence_combine(const struct judge *j, enum cause cause, int32_t own)
+{
+    int64_t doubt = 100 - own; /* percent */
+    const char *counted[8];
+    size_t n = 0;
+
+    for (size_t i = 0; i < j->n_current && n < ARRAY_SIZE(counted); i++) {
+        const struct signal *s = &j->current[i]->s;
+        bool again = j->primary && streq(s->signature, j->primary->s.signature);
+
+        for (size_t k = 0; k < n && !again; k++)
+            again = streq(counted[k], s->signature);
+        if (again || s->cause != cause || (s->role != ROLE_ROOT && s->role != ROLE_SYMPTOM))
+            continue;
+        counted[n++] = s->signature;
+        doubt = doubt * (100 - s->confidence) / 100;
+    }
+    return doubt < 1 ? 99 : (int32_t)(100 - doubt);
+}
+
+void rule_out(struct judge *j, const char *what, const char *format, ...)
+{
+    struct ruled_out *r;
+    va_list ap;
+
+    if (j->in->n_ruled_out == RULED_OUT_MAX)
+        return;
+    r = &j->in->ruled_out[j->in->n_ruled_out++];
+    STR_COPY(r->what, what);
+    va_start(ap, format);
+    vsnprintf(r->why, sizeof(r->why), format, ap);
+    va_end(ap);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/judge.h"
+
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One sentence for a person: what happened, to whom, when, and the words of the decisive line. */
+
+#define QUOTE_MAX 130
+
+static const char *what_failed(enum cause c)
+{
+    static const char *const text[CAUSE_MAX] = {
+        [CAUSE_NONE] = "The job failed",
+        [CAUSE_UNKNOWN] = "The job failed, and the log does not show why",
+        [CAUSE_GPU_HARDWARE] = "A GPU failed",
+        [CAUSE_NETWORK] = "The network between the ranks failed",
+        [CAUSE_NODE_HARDWARE] = "Hardware or driver of a node failed",
+        [CAUSE_NODE_FAILURE] = "A node was lost",
+        [CAUSE_STORAGE] = "Storage failed",
+        [CAUSE_GPU_OOM] = "A GPU ran out of memory",
+        [CAUSE_HOST_OOM] = "A process was killed, most likely for want of host memory",
+        [CAUSE_FRAMEWORK] = "The framework failed",
+        [CAUSE_USER_CODE] = "The program failed by an error of its own",
+        [CAUSE_USER_CONFIG] = "The job is set up wrongly",
+        [CAUSE_NUMERICAL] = "The training diverged",
+        [CAUSE_EXTERNAL_SERVICE] = "A service outside of the cluster failed",
+        [CAUSE_TIME_LIMIT] = "The job reached its time limit",
+        [CAUSE_PREEMPTION] = "The job was preempted",
+        [CAUSE_CANCELLED] = "The job was cancelled",
+    };
+
+    return text[c];
+}
+
+static void add_who(struct strbuf *b, const struct culprits *c)
+{
+    const char *sep = " (";
+
+    for (uint32_t i = 0; i < c->n_nodes && i < 3; i++, sep = ", ")
+        strbuf_addf(b, "%snode %s", sep, c->nodes[i]);
+    for (uint32_t i = 0; i < c->n_ranks && i < 3; i++, sep = ", ")
+        strbuf_addf(b, "%srank %d", sep, c->ranks[i]);
+    for (uint32_t i = 0; i < c->n_devices && i < 3; i++, sep = ", ")
+        strbuf_addf(b, "%sGPU %s", sep, c->devices[i]);
+    if (*sep == ',')
+        strbuf_addc(b, ')');
+}
+
+static void add_when(struct strbuf *b, const struct progress_summary *p)
+{
+    if (p->last_step != STEP_NONE)
+        strbuf_addf(b, " after step %" PRId64, p->last_step);
+    else if (p->steps_seen > 0)
+        strbuf_adds(b, " in the middle of the work");
+}
+
+static void add_quote(struct strbuf *b, const char *text)
+{
+    char quote[QUOTE_MAX];
+    bool whole;
+
+    while (*text == ' ')
+        text++;
+    if (!*text)
+        return;
+    whole = STR_COPY(quote, text);
+    for (size_t n = strlen(quote); n > 0 && quote[n - 1] == ' '; n--)
+        quote[n - 1] = '\0';
+    strbuf_addf(b, ": \"%s%s\"", quote, whole ? "" : "…");
+}
+
+/* Two digits behind the point, as people quote a loss. */
+static void add_metric(struct strbuf *b, int64_t v)
+{
+    int64_t cents = (v < 0 ? -v : v) / (METRIC_SCALE / 100);
+
+    strbuf_addf(b, "%s%" PRId64 ".%02" PRId64, v < 0 ? "-" : "", cents / 100, cents % 100);
+}
+
+static void add_loss(struct strbuf *b, const struct series *s, enum divergence d)
+{
+    if (d == DIVERGENCE_NAN) {
+        strbuf_adds(b, ": the loss is no longer a number");
+        return;
+    }
+    strbuf_adds(b, ": the loss rose from ");
+    add_metric(b, d == DIVERGENCE_CLIMB ? s->best : s->level);
+    strbuf_adds(b, " to ");
+    add_metric(b, d == DIVERGENCE_CLIMB ? s->level : series_level_after(s));
+    strbuf_adds(b, " and stays there");
+}
+
+static void describe_crash(struct judge *j, struct strbuf *b)
+{
+    strbuf_adds(b, what_failed(j->in->cause));
+    add_who(b, &j->in->culprits);
+    add_when(b, &j->in->progress);
+    if (j->loss)
+        add_loss(b, j->loss, j->divergence);
+    else if (j->primary)
+        add_quote(b, j->primary->s.text);
+}
+
+static void add_holdup(struct strbuf *b, const struct holdup_finding *f, uint32_t reporters)
+{
+    _cleanup_strbuf_ struct strbuf ranks = {0};
+    const char *op = *f->op ? f->op : "collective";
+
+    intset_format(&f->ranks, &ranks);
+    switch (f->kind) {
+    case HOLDUP_DESYNC:
+        strbuf_addf(
+            b, "rank %s runs another operation than the others, which wait in %s number %" PRId64,
+            strbuf_str(&ranks), op, f->seq);
+        break;
+    case HOLDUP_BEHIND:
+        strbuf_addf(b, "rank %s has not reached %s number %" PRId64 ", in which the others wait",
+                    strbuf_str(&ranks), op, f->seq);
+        break;
+    case HOLDUP_SILENT:
+        strbuf_addf(b, "%u ranks wait in a collective and rank %s says nothing", reporters,
+                    strbuf_str(&ranks));
+        break;
+    case HOLDUP_UNKNOWN:
+        strbuf_addf(b,
+                    "%u ranks wait in the same collective and none is behind; the log does not "
+                    "show why",
+                    reporters);
+        break;
+    }
+}
+
+static void describe_hang(struct judge *j, struct strbuf *b)
+{
+    char gap[DURATION_TEXT_MAX];
+
+    if (j->in->finished) {
+        strbuf_adds(b, "The job finished its work but does not exit");
+        return;
+    }
+    strbuf_adds(b, "The job stopped making progress");
+    add_when(b, &j->in->progress);
+    if (j->e->any_wait) {
+        strbuf_adds(b, ": ");
+        add_holdup(b, &j->holdup, j->e->waits.reporters);
+    } else if (j->e->stopped.n > 0) {
+        strbuf_adds(b, ": a process is stopped");
+        add_who(b, &j->in->culprits);
+    } else if (j->silence > j->patience) {
+        strbuf_addf(b, "; other output went on for %s", duration_format(j->silence, gap));
+    }
+}
+
+static void describe_healthy(struct judge *j, struct strbuf *b)
+{
+    if (j->e->seen == 0)
+        strbuf_adds(b, "Nothing to judge: the input is empty");
+    else if (j->in->finished)
+        strbuf_adds(b, "The job finished its work");
+    else if (j->in->progress.steps_seen > 0)
+        strbuf_adds(b, "Nothing is wrong as far as the log goes");
+    else
+        strbuf_adds(b, "Nothing in the log points to a failure");
+    if (j->in->progress.last_step != STEP_NONE)
+        strbuf_addf(b, "; last step %" PRId64, j->in->progress.last_step);
+}
+
+static void describe_straggler(struct judge *j, struct strbuf *b)
+{
+    char before[DURATION_TEXT_MAX], after[DURATION_TEXT_MAX];
+
+    strbuf_addf(b, "The job became slower and stayed so: a step took %s and takes %s",
+                duration_format(j->slow->level, before),
+                duration_format(series_level_after(j->slow), after));
+    if (j->slow->n_onset > 0 && j->slow->onset[0].step != STEP_NONE)
+        strbuf_addf(b, " from step %" PRId64 " on", j->slow->onset[0].step);
+}
+
+static void describe_interrupted(struct judge *j, struct strbuf *b)
+{
+    strbuf_adds(b, what_failed(j->in->cause));
+    add_when(b, &j->in->progress);
+    strbuf_adds(b, "; nothing failed before");
+}
+
+void summary_write(struct judge *j)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    switch (j->in->class) {
+    case CLASS_CRASH:
+        describe_crash(j, &b);
+        break;
+    case CLASS_HANG:
+        describe_hang(j, &b);
+        break;
+    case CLASS_STRAGGLER:
+        describe_straggler(j, &b);
+        break;
+    case CLASS_INTERRUPTED:
+        describe_interrupted(j, &b);
+        break;
+    default:
+        describe_healthy(j, &b);
+        break;
+    }
+    strbuf_addc(&b, '.');
+    STR_COPY(j->in->summary, strbuf_str(&b));
+}

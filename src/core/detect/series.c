@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/detect/series.h"
+
+#include "base/str.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A rise that stays, seen online in constant memory (compare algorithms b.5: a median of five
+ * takes single spikes out, the level before is a median, the noise a median absolute deviation).
+ *
+ * While nothing happens each value goes into `before`, the window that defines the level. Once the
+ * smoothed value leaves the band, the level is frozen, the lines at which it left are kept, and
+ * values go into `after` until the smoothed value has come back half of the way. So a rise is
+ * open exactly while it lasts, and what decides about it (how high, how long) is asked at the end.
+ *
+ * A slow climb never leaves the band, because the level follows it. It is caught by comparing the
+ * level with the lowest one ever seen. */
+
+/* A loss that explodes is some twenty per cent up within a few lines; smaller moves are training.
+ */
+const struct series_rule series_loss = {
+    .skip = 0,
+    .before = 8,
+    .open = 200,
+    .sigmas = 6,
+    .least = 200000, /* 0.2 */
+    .climbs = true,
+};
+
+/* Compilation, caches and clocks settle in the first steps. */
+const struct series_rule series_step_time = {
+    .skip = 10,
+    .before = 30,
+    .open = 35,
+    .sigmas = 5,
+    .least = 0,
+};
+
+#define VALUE_LIMIT   ((int64_t)1000000000000000) /* products with 1000 stay in range */
+#define REFRESH_EVERY 8
+#define CLIMB_LEFT    100 /* per mille above the best level: a climb begins */
+#define CLIMB_BACK    50  /* ... and below which it has ended */
+
+static int compare_values(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+int64_t median_of(const int64_t *v, size_t n)
+{
+    int64_t sorted[SERIES_WINDOW];
+
+    assert(n > 0 && n <= SERIES_WINDOW);
+    memcpy(sorted, v, n * sizeof(*v));
+    qsort(sorted, n, sizeof(*sorted), compare_values);
+    return sorted[n / 2];
+}
+
+static int64_t deviation_of(const struct series_window *w, int64_t level)
+{
+    int64_t d[SERIES_WINDOW];
+
+    for (uint32_t i = 0; i < w->n; i++)
+        d[i] = w->v[i] > level ? w->v[i] - level : level - w->v[i];
+    return median_of(d, w->n) * 1483 / 1000; /* 1.4826 MAD: sigma of a normal distribution */
+}
+
+static void window_add(struct series_window *w, int64_t value)
+{
+    w->v[w->next] = value;
+    w->next = (w->next + 1) % SERIES_WINDOW;
+    if (w->n < SERIES_WINDOW)
+        w->n++;
+}
+
+static int64_t magnitude(int64_t v)
+{
+    return v < 0 ? -v : v;
+}
+
+static int64_t threshold(const struct series *s)
+{
+    int64_t ratio = magnitude(s->level) / 1000 * s->rule->open;
+    int64_t noise = s->deviation * s->rule->sigmas;
+    int64_t above = ratio > noise ? ratio : noise;
+
+    return above > s->rule->least ? above : s->rule->least;
+}
+
+static struct sample sample_of(const struct signal *from, int64_t value)
+{
+    struct sample p = {
+        .value = value,
+        .step = from->step.step,
+        .time_us = from->time_us,
+        .file = from->file,
+        .line = from->line,
+        .offset = from->offset,
+    };
+
+    STR_COPY(p.text, from->text);
+    return p;
+}
+
+/* i-th last of the recent samples, 0 = the newest. */
+static const struct sample *recent_at(const struct series *s, uint32_t i)
+{
+    return &s->recent[(s->recent_next + 2 * SERIES_SMOOTH - 1 - i) % SERIES_SMOOTH];
+}
+
+static uint32_t recent_count(const struct series *s)
+{
+    return s->n < SERIES_SMOOTH ? (uint32_t)s->n : SERIES_SMOOTH;
+}
+
+static int64_t smoothed(const struct series *s)
+{
+    int64_t v[SERIES_SMOOTH];
+    uint32_t n = recent_count(s);
+
+    for (uint32_t i = 0; i < n; i++)
+        v[i] = recent_at(s, i)->value;
+    return median_of(v, n);
+}
+
+void series_init(struct series *s, const struct series_rule *rule, const struct signal *from)
+{
+    *s = (struct series){.rule = rule, .rank = from->who.rank, .best = INT64_MAX};
+    STR_COPY(s->signature, from->signature);
+    s->last_before.value = METRIC_NAN;
+}
+
+static void follow_climb(struct series *s)
+{
+    int64_t left;
+
+    if (s->before.n < SERIES_WINDOW)
+        return;
+    if (s->level < s->best) {
+        s->best = s->level;
+        s->climbing = false;
+        return;
+    }
+    left = magnitude(s->best) / 1000;
+    if (!s->climbing && s->level > s->best + left * CLIMB_LEFT) {
+        s->climbing = true;
+        s->climb_n = s->n;
+        s->climb = *recent_at(s, 0);
+    } else if (s->climbing && s->level < s->best + left * CLIMB_BACK) {
+        s->climbing = false;
+    }
+}
+
+static void refresh_level(struct series *s)
+{
+    s->level = median_of(s->before.v, s->before.n);
+    s->deviation = deviation_of(&s->before, s->level);
+    if (s->rule->climbs)
+        follow_climb(s);
+}
+
+static void keep_onset(struct series *s, const struct sample *p)
+{
+    if (s->n_onset < SERIES_ONSET)
+        s->onset[s->n_onset++] = *p;
+}
+
+/* The smoothed value is above the band: the rise began with the oldest recent value above it. */
+static void open_rise(struct series *s, int64_t limit)
+{
+    s->open = true;
+    s->open_n = 0;
+    s->n_onset = 0;
+    s->after = (struct series_window){0};
+    s->peak = s->smooth;
+    s->last_before.value = METRIC_NAN;
+    for (uint32_t i = recent_count(s); i-- > 0;) {
+        const struct sample *p = recent_at(s, i);
+
+        if (s->n_onset == 0 && p->value <= limit) {
+            s->last_before = *p;
+            continue;
+        }
+        keep_onset(s, p);
+        window_add(&s->after, p->value);
+        s->open_n++;
+    }
+}
+
+static void follow_rise(struct series *s, int64_t value)
+{
+    s->open_n++;
+    window_add(&s->after, value);
+    keep_onset(s, recent_at(s, 0));
+    if (s->smooth > s->peak)
+        s->peak = s->smooth;
+    if (s->smooth < s->level + threshold(s) / 2)
+        s->open = false;
+}
+
+void series_add(struct series *s, int64_t value, const struct signal *from)
+{
+    if (value == NUMBER_NONE)
+        return;
+    if (value == METRIC_NAN || value == METRIC_INF) {
+        if (s->nan_run++ == 0)
+            s->nan = sample_of(from, value);
+        return;
+    }
+    s->nan_run = 0;
+    if (value > VALUE_LIMIT || value < -VALUE_LIMIT)
+        return;
+    s->recent[s->recent_next] = sample_of(from, value);
+    s->recent_next = (s->recent_next + 1) % SERIES_SMOOTH;
+    s->n++;
+    if (s->n <= s->rule->skip)
+        return;
+    s->smooth = smoothed(s);
+    if (s->open) {
+        follow_rise(s, value);
+        return;
+    }
+    if (s->before.n >= s->rule->before && s->smooth > s->level + threshold(s)) {
+        open_rise(s, s->level + threshold(s));
+        return;
+    }
+    window_add(&s->before, value);
+    if (s->before.n < SERIES_WINDOW || s->n % REFRESH_EVERY == 0)
+        refresh_level(s);
+}
+
+int64_t series_level_before(const struct series *s)
+{
+    return s->before.n ? s->level : NUMBER_NONE;
+}
+
+int64_t series_level_after(const struct series *s)
+{
+    return s->open && s->after.n ? median_of(s->after.v, s->after.n) : NUMBER_NONE;
+}

@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Judgement on hand-made signals: one job's story a test, told as the scanner would tell it. */
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "core/attribute/attribute.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define T0 ((usec_t)1700000000 * USEC_PER_SEC)
+
+struct story {
+    struct evidence *e;
+    uint64_t line;
+    usec_t now;
+    struct incident in;
+};
+
+static int begin(void **state)
+{
+    struct story *s = xnew(struct story);
+
+    s->e = evidence_new();
+    s->now = T0;
+    *state = s;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct story *s = *state;
+
+    evidence_free(s->e);
+    free(s);
+    return 0;
+}
+
+static struct signal make(struct story *s, enum signal_kind kind, const char *id, enum role role)
+{
+    struct signal x = signal_make(kind, PROVENANCE_JOB_TEXT);
+
+    x.role = role;
+    x.line = ++s->line;
+    x.time_us = s->now;
+    STR_COPY(x.signature, id);
+    STR_COPY(x.text, id);
+    return x;
+}
+
+static void steps(struct story *s, int64_t from, int64_t to, usec_t each)
+{
+    for (int64_t i = from; i <= to; i++) {
+        struct signal x;
+
+        s->now += each;
+        x = make(s, SIGNAL_STEP, "step", ROLE_PROGRESS);
+        x.step.step = i;
+        x.step.duration = each;
+        evidence_add(s->e, &x);
+    }
+}
+
+static struct signal hit(struct story *s, const char *id, enum role role, enum cause cause,
+                         int32_t confidence)
+{
+    struct signal x = make(s, SIGNAL_HIT, id, role);
+
+    x.cause = cause;
+    x.confidence = confidence;
+    return x;
+}
+
+static void say(struct story *s, const char *id, enum role role, enum cause cause,
+                int32_t confidence, int32_t rank)
+{
+    struct signal x = hit(s, id, role, cause, confidence);
+
+    x.who.rank = rank;
+    evidence_add(s->e, &x);
+}
+
+static void wait_in(struct story *s, int32_t rank, const char *op, int64_t seq, int64_t enqueued)
+{
+    struct signal x = make(s, SIGNAL_COLLECTIVE, "watchdog", ROLE_SYMPTOM);
+
+    x.who.rank = rank;
+    x.collective.seq = seq;
+    x.collective.enqueued = enqueued;
+    STR_COPY(x.collective.op, op);
+    evidence_add(s->e, &x);
+}
+
+static const struct incident *judge(struct story *s)
+{
+    attribute(s->e, ENDING_UNKNOWN, &s->in);
+    return &s->in;
+}
+
+static void test_empty_is_healthy(void **state)
+{
+    const struct incident *in = judge(*state);
+
+    assert_int_equal(in->class, CLASS_HEALTHY);
+    assert_int_equal(in->cause, CAUSE_NONE);
+    assert_int_equal(in->advice, ADVICE_NONE);
+    assert_non_null(strstr(in->summary, "Nothing to judge"));
+}
+
+static void test_steps_alone_are_healthy(void **state)
+{
+    const struct incident *in;
+
+    steps(*state, 1, 200, USEC_PER_SEC);
+    in = judge(*state);
+    assert_int_equal(in->class, CLASS_HEALTHY);
+    assert_int_equal(in->progress.first_step, 1);
+    assert_int_equal(in->progress.last_step, 200);
+    assert_int_equal(in->progress.median_step, USEC_PER_SEC);
+}
+
+static void test_root_that_was_survived_is_no_incident(void **state)
+{
+    steps(*state, 1, 50, USEC_PER_SEC);
+    say(*state, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 3);
+    steps(*state, 51, 60, USEC_PER_SEC);
+    assert_int_equal(judge(*state)->class, CLASS_HEALTHY);
+}
+
+static void test_other_ranks_printing_the_same_step_is_no_progress(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 3);
+    steps(s, 49, 50, 0);
+    assert_int_equal(judge(s)->class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_GPU_HARDWARE);
+}
+
+static void test_late_step_is_forgiven_when_the_launcher_tells_a_failure(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 3);
+    steps(s, 51, 51, USEC_PER_SEC);
+    x = make(s, SIGNAL_EXIT, "torchrun.exit", ROLE_CONFIRM);
+    x.exit.code = 1;
+    evidence_add(s->e, &x);
+    assert_int_equal(judge(s)->cause, CAUSE_GPU_HARDWARE);
+}
+
+static void test_first_error_wins_over_the_loud_ones(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "python.name", ROLE_ROOT, CAUSE_USER_CODE, 80, 5);
+    s->now += 30 * USEC_PER_SEC;
+    for (int32_t r = 0; r < 200; r++)
+        say(s, "nccl.remote", ROLE_CASCADE, CAUSE_NETWORK, 40, r);
+    s->now += 30 * USEC_PER_SEC;
+    say(s, "cuda.driver", ROLE_ROOT, CAUSE_NODE_HARDWARE, 80, 7);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_USER_CODE);
+    assert_int_equal(s->in.advice, ADVICE_STOP);
+    assert_int_equal(s->in.culprits.n_ranks, 1);
+    assert_int_equal(s->in.culprits.ranks[0], 5);
+    assert_string_equal(s->in.evidence[0].signature, "python.name");
+}
+
+static void test_concurrent_hardware_explains_an_exception(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "python.value", ROLE_ROOT, CAUSE_USER_CODE, 70, 3);
+    s->now += USEC_PER_SEC;
+    x = hit(s, "gpu.xid.48", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95);
+    x.layer = LAYER_KERNEL;
+    STR_COPY(x.who.device, "0000:c1:00");
+    STR_COPY(x.who.node, "n9");
+    evidence_add(s->e, &x);
+    judge(s);
+    assert_int_equal(s->in.cause, CAUSE_GPU_HARDWARE);
+    assert_string_equal(s->in.culprits.nodes[0], "n9");
+    assert_string_equal(s->in.culprits.devices[0], "0000:c1:00");
+    assert_int_equal(s->in.advice, ADVICE_RESTART_EXCLUDING);
+}
+
+static void test_hardware_without_a_name_cannot_be_excluded(void **state)
+{
+    say(*state, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, RANK_NONE);
+    assert_int_equal(judge(*state)->advice, ADVICE_RESTART);
+}
+
+static void test_the_same_error_on_all_ranks_blames_none(void **state)
+{
+    struct story *s = *state;
+
+    for (int32_t r = 0; r < 8; r++)
+        say(s, "python.import", ROLE_ROOT, CAUSE_USER_CODE, 85, r);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+}
+
+static void test_victims_alone_are_an_unknown_crash_without_culprit(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "nccl.recv", ROLE_CASCADE, CAUSE_NETWORK, 40, 9);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_UNKNOWN);
+    assert_int_equal(s->in.advice, ADVICE_RESTART);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+    assert_int_equal(s->in.culprits.n_nodes, 0);
+}
+
+static void vote(struct story *s, const char *node, int32_t rank, const char *peer)
+{
+    struct signal x = hit(s, "nccl.recv", ROLE_CASCADE, CAUSE_NETWORK, 40);
+
+    x.blame = BLAME_PEER;
+    x.who.rank = rank;
+    STR_COPY(x.who.node, node);
+    STR_COPY(x.who.peer, peer);
+    evidence_add(s->e, &x);
+}
+
+static void test_two_reporters_on_different_nodes_convict_a_peer(void **state)
+{
+    struct story *s = *state;
+
+    vote(s, "n1", 1, "n7<4000>");
+    vote(s, "n1", 2, "n7<4001>");
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 0);
+    vote(s, "n2", 9, "n7<4002>");
+    judge(s);
+    assert_int_equal(s->in.cause, CAUSE_NETWORK);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n7");
+    assert_int_equal(s->in.advice, ADVICE_RESTART_EXCLUDING);
+}
+
+static void test_ranks_at_the_same_place_blame_none(void **state)
+{
+    struct story *s = *state;
+
+    for (int32_t r = 0; r < 8; r++)
+        wait_in(s, r, "ALLREDUCE", 100, 102);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_HANG);
+    assert_int_equal(s->in.cause, CAUSE_UNKNOWN);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+}
+
+static void test_another_operation_at_the_same_number_is_a_desync(void **state)
+{
+    struct story *s = *state;
+
+    for (int32_t r = 0; r < 32; r++)
+        wait_in(s, r, r == 21 ? "BROADCAST" : "ALLREDUCE", 100, 100);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_HANG);
+    assert_int_equal(s->in.cause, CAUSE_USER_CODE);
+    assert_int_equal(s->in.culprits.n_ranks, 1);
+    assert_int_equal(s->in.culprits.ranks[0], 21);
+    assert_int_equal(s->in.advice, ADVICE_STOP);
+}
+
+static void test_the_rank_that_has_not_launched_is_behind(void **state)
+{
+    struct story *s = *state;
+
+    for (int32_t r = 0; r < 16; r++)
+        wait_in(s, r, "ALLREDUCE", r == 4 ? 99 : 100, r == 4 ? 99 : 100);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_ranks, 1);
+    assert_int_equal(s->in.culprits.ranks[0], 4);
+}
+
+static void test_a_silent_rank_holds_the_others_up(void **state)
+{
+    struct story *s = *state;
+
+    for (int32_t r = 0; r < 16; r++)
+        say(s, "nccl.init", ROLE_NOISE, CAUSE_NONE, 0, r);
+    for (int32_t r = 0; r < 16; r++)
+        if (r != 11)
+            wait_in(s, r, "ALLREDUCE", 100, 100);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_HANG);
+    assert_int_equal(s->in.culprits.n_ranks, 1);
+    assert_int_equal(s->in.culprits.ranks[0], 11);
+}
+
+static void test_a_root_before_the_timeouts_wins(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 3);
+    s->now += 10 * USEC_PER_MIN;
+    for (int32_t r = 0; r < 8; r++)
+        if (r != 3)
+            wait_in(s, r, "ALLREDUCE", 100, 100);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_GPU_HARDWARE);
+}
+
+static void limit(struct story *s)
+{
+    struct signal x = hit(s, "slurm.timelimit", ROLE_ROOT, CAUSE_TIME_LIMIT, 95);
+
+    x.layer = LAYER_SCHEDULER;
+    evidence_add(s->e, &x);
+}
+
+static void test_time_limit_amid_progress_interrupts(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    s->now += USEC_PER_SEC;
+    limit(s);
+    say(s, "python.keyboard", ROLE_ROOT, CAUSE_USER_CODE, 70, 2);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_INTERRUPTED);
+    assert_int_equal(s->in.cause, CAUSE_TIME_LIMIT);
+    assert_int_equal(s->in.advice, ADVICE_RESTART);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+}
+
+static void test_time_limit_long_after_the_last_step_is_a_hang(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    s->now += 2 * USEC_PER_HOUR + 20 * USEC_PER_MIN;
+    limit(s);
+    assert_int_equal(judge(s)->class, CLASS_HANG);
+}
+
+static void test_time_limit_hours_apart_by_time_zone_interrupts(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    s->now += 7 * USEC_PER_HOUR + USEC_PER_SEC;
+    limit(s);
+    assert_int_equal(judge(s)->class, CLASS_INTERRUPTED);
+}
+
+static void test_time_limit_after_a_root_is_the_root(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 3);
+    s->now += USEC_PER_HOUR;
+    limit(s);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_GPU_HARDWARE);
+}
+
+static void test_finished_and_never_exits_is_a_hang(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "megatron.done", ROLE_FINISH, CAUSE_NONE, 0, RANK_NONE);
+    s->now += 9 * USEC_PER_MIN;
+    limit(s);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_HANG);
+    assert_int_equal(s->in.cause, CAUSE_FRAMEWORK);
+    assert_int_equal(s->in.advice, ADVICE_STOP);
+    assert_true(s->in.finished);
+}
+
+static void test_status_lines_without_steps_are_a_hang(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, 80 * USEC_PER_SEC);
+    for (int i = 0; i < 6; i++) {
+        struct signal x;
+
+        s->now += USEC_PER_HOUR;
+        x = make(s, SIGNAL_OUTPUT, "", ROLE_NOISE);
+        evidence_add(s->e, &x);
+    }
+    assert_int_equal(judge(s)->class, CLASS_HANG);
+}
+
+static void losses(struct story *s, int64_t from, int n, int64_t first, int64_t last)
+{
+    for (int i = 0; i < n; i++) {
+        struct signal x;
+
+        s->now += USEC_PER_SEC;
+        x = make(s, SIGNAL_STEP, "step", ROLE_PROGRESS);
+        x.step.step = from + i;
+        x.step.loss = first + (last - first) * i / n + (i % 7 - 3) * 10000;
+        evidence_add(s->e, &x);
+    }
+}
+
+static void test_a_loss_that_rises_and_stays_is_numerical(void **state)
+{
+    struct story *s = *state;
+
+    losses(s, 1, 100, 2800000, 2750000);
+    losses(s, 101, 20, 4700000, 4720000);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_NUMERICAL);
+    assert_int_equal(s->in.evidence[1].line, 101);
+}
+
+static void test_a_loss_spike_that_comes_back_is_healthy(void **state)
+{
+    struct story *s = *state;
+
+    losses(s, 1, 100, 2800000, 2750000);
+    losses(s, 101, 40, 5700000, 2800000);
+    losses(s, 141, 100, 2800000, 2700000);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+}
+
+static void test_a_slow_climb_of_the_loss_is_numerical(void **state)
+{
+    struct story *s = *state;
+
+    losses(s, 1, 1000, 2800000, 2000000);
+    losses(s, 1001, 5000, 2000000, 3500000);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_NUMERICAL);
+}
+
+static void test_steps_that_become_slow_and_stay_so_are_a_straggler(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 300, 78 * USEC_PER_SEC);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+    steps(s, 301, 450, 83 * USEC_PER_SEC);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_STRAGGLER);
+    assert_int_equal(s->in.culprits.n_nodes, 0);
+    assert_int_equal(s->in.evidence[1].line, 301);
+    steps(s, 451, 500, 78 * USEC_PER_SEC);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+}
+
+static void test_slow_steps_now_and_then_are_checkpoints(void **state)
+{
+    for (int64_t i = 0; i < 20; i++) {
+        steps(*state, 50 * i + 1, 50 * i + 48, USEC_PER_SEC);
+        steps(*state, 50 * i + 49, 50 * i + 50, 40 * USEC_PER_SEC);
+    }
+    assert_int_equal(judge(*state)->class, CLASS_HEALTHY);
+}
+
+static void test_old_kernel_lines_do_not_explain_a_later_end(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 3000, USEC_PER_SEC);
+    x = hit(s, "gpu.xid.79", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95);
+    x.layer = LAYER_KERNEL;
+    x.file = 1;
+    x.time_us = T0;
+    evidence_add(s->e, &x);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+    x.time_us = s->now + USEC_PER_SEC;
+    evidence_add(s->e, &x);
+    assert_int_equal(judge(s)->class, CLASS_CRASH);
+}
+
+static void test_exit_status_zero_outweighs_scary_lines(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    say(s, "python.value", ROLE_ROOT, CAUSE_USER_CODE, 70, 1);
+    x = signal_make(SIGNAL_EXIT, PROVENANCE_AGENT);
+    evidence_add(s->e, &x);
+    attribute(s->e, ENDING_EXITED, &s->in);
+    assert_int_equal(s->in.class, CLASS_HEALTHY);
+    assert_true(s->in.finished);
+}
+
+static void test_a_stopped_process_is_the_culprit_of_a_hang(void **state)
+{
+    struct story *s = *state;
+    struct signal x = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT);
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    x.who.rank = 2;
+    x.activity.processes = x.activity.stopped = 1;
+    evidence_add(s->e, &x);
+    attribute(s->e, ENDING_HUNG, &s->in);
+    assert_int_equal(s->in.class, CLASS_HANG);
+    assert_int_equal(s->in.culprits.n_ranks, 1);
+    assert_int_equal(s->in.culprits.ranks[0], 2);
+    assert_int_equal(s->in.advice, ADVICE_RESTART);
+}
+
+static void test_fingerprint_ignores_who_and_when(void **state)
+{
+    struct story *s = *state;
+    char first[17];
+    struct signal x = hit(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95);
+
+    STR_COPY(x.text, "rank 3 on n17: uncorrectable ECC error at 0x7f00aa");
+    evidence_add(s->e, &x);
+    STR_COPY(first, judge(s)->fingerprint);
+    evidence_free(s->e);
+    s->e = evidence_new();
+    STR_COPY(x.text, "rank 12 on n4: uncorrectable ECC error at 0x7ffe10");
+    evidence_add(s->e, &x);
+    assert_string_equal(judge(s)->fingerprint, first);
+    evidence_free(s->e);
+    s->e = evidence_new();
+    STR_COPY(x.text, "rank 12 on n4: unspecified launch failure");
+    evidence_add(s->e, &x);
+    assert_string_not_equal(judge(s)->fingerprint, first);
+}
+
+static void test_memory_stays_bounded_and_the_first_error_kept(void **state)
+{
+    struct story *s = *state;
+
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 3);
+    for (int32_t i = 0; i < 100000; i++) {
+        char id[32];
+
+        snprintf(id, sizeof(id), "noise.%d", i % 700);
+        say(s, id, ROLE_CASCADE, CAUSE_NETWORK, 10, i);
+    }
+    judge(s);
+    assert_string_equal(s->in.signature, "cuda.ecc");
+    assert_int_equal(s->in.culprits.ranks[0], 3);
+}
+
+#define STORY(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        STORY(test_empty_is_healthy),
+        STORY(test_steps_alone_are_healthy),
+        STORY(test_root_that_was_survived_is_no_incident),
+        STORY(test_other_ranks_printing_the_same_step_is_no_progress),
+        STORY(test_late_step_is_forgiven_when_the_launcher_tells_a_failure),
+        STORY(test_first_error_wins_over_the_loud_ones),
+        STORY(test_concurrent_hardware_explains_an_exception),
+        STORY(test_hardware_without_a_name_cannot_be_excluded),
+        STORY(test_the_same_error_on_all_ranks_blames_none),
+        STORY(test_victims_alone_are_an_unknown_crash_without_culprit),
+        STORY(test_two_reporters_on_different_nodes_convict_a_peer),
+        STORY(test_ranks_at_the_same_place_blame_none),
+        STORY(test_another_operation_at_the_same_number_is_a_desync),
+        STORY(test_the_rank_that_has_not_launched_is_behind),
+        STORY(test_a_silent_rank_holds_the_others_up),
+        STORY(test_a_root_before_the_timeouts_wins),
+        STORY(test_time_limit_amid_progress_interrupts),
+        STORY(test_time_limit_long_after_the_last_step_is_a_hang),
+        STORY(test_time_limit_hours_apart_by_time_zone_interrupts),
+        STORY(test_time_limit_after_a_root_is_the_root),
+        STORY(test_finished_and_never_exits_is_a_hang),
+        STORY(test_status_lines_without_steps_are_a_hang),
+        STORY(test_a_loss_that_rises_and_stays_is_numerical),
+        STORY(test_a_loss_spike_that_comes_back_is_healthy),
+        STORY(test_a_slow_climb_of_the_loss_is_numerical),
+        STORY(test_steps_that_become_slow_and_stay_so_are_a_straggler),
+        STORY(test_slow_steps_now_and_then_are_checkpoints),
+        STORY(test_old_kernel_lines_do_not_explain_a_later_end),
+        STORY(test_exit_status_zero_outweighs_scary_lines),
+        STORY(test_a_stopped_process_is_the_culprit_of_a_hang),
+        STORY(test_fingerprint_ignores_who_and_when),
+        STORY(test_memory_stays_bounded_and_the_first_error_kept),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
