@@ -11,11 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct verb verb_catalog, verb_diagnose;
+extern const struct verb verb_catalog, verb_config, verb_diagnose;
 
 static const struct verb *const verbs[] = {
     &verb_diagnose,
     &verb_catalog,
+    &verb_config,
     NULL,
 };
 
