@@ -14,15 +14,17 @@
 
 struct request {
     bool json, each;
+    VEC(const char *) catalogs;
     struct dossier all; /* every file of the command line, kernel logs last */
 };
 
-enum option_value { OPTION_FORMAT = 256, OPTION_EACH, OPTION_NODE };
+enum option_value { OPTION_FORMAT = 256, OPTION_EACH, OPTION_NODE, OPTION_CATALOG };
 
 static const struct option options[] = {
     {"format", required_argument, NULL, OPTION_FORMAT},
     {"each", no_argument, NULL, OPTION_EACH},
     {"node", required_argument, NULL, OPTION_NODE},
+    {"catalog", required_argument, NULL, OPTION_CATALOG},
     {0},
 };
 
@@ -57,6 +59,8 @@ static int parse(int argc, char **argv, struct request *r)
             r->each = true;
         else if (c == OPTION_NODE)
             rc = add_node(r, optarg);
+        else if (c == OPTION_CATALOG)
+            *VEC_PUSH(&r->catalogs) = optarg;
         else
             return usage_error("diagnose", "no such option, or its value is missing");
     }
@@ -170,7 +174,8 @@ static int diagnose(int argc, char **argv)
 
     if (rc != 0)
         goto out;
-    if (catalog_load(NULL, 0, &catalog, &e) < 0 || matcher_new(catalog, &matcher, &e) < 0) {
+    if (catalog_load(r.catalogs.v, r.catalogs.n, &catalog, &e) < 0 ||
+        matcher_new(catalog, &matcher, &e) < 0) {
         fprintf(stderr, "reknit diagnose: %s\n", e.text);
         rc = EXIT_TROUBLE;
         goto out;
@@ -178,6 +183,7 @@ static int diagnose(int argc, char **argv)
     bad = r.each ? judge_each(&r, matcher) : judge(&r, &r.all, matcher);
     rc = bad ? EXIT_TROUBLE : EXIT_OK;
 out:
+    VEC_DONE(&r.catalogs);
     dossier_done(&r.all);
     return rc;
 }
@@ -200,6 +206,8 @@ const struct verb verb_diagnose = {
         "options:\n"
         "  --each             every file is a job of its own: one verdict for each\n"
         "  --node NAME=FILE   FILE is the kernel log of node NAME (for logs that do not say it)\n"
+        "  --catalog DIR      more signatures (*.yaml), beside the built-in ones and those of\n"
+        "                     /etc/reknit/catalog.d\n"
         "  --format text      for people (the default)\n"
         "  --format json      for programs: one object a line\n"
         "  --help             this text\n"

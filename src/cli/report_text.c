@@ -75,9 +75,10 @@ static size_t fit(const char *text, size_t columns)
     return n;
 }
 
-static void wrap(struct page *p, enum paint how, int indent, const char *text)
+/* From the left edge when `column` is 0. */
+static void wrap_at(struct page *p, enum paint how, int column, const char *text)
 {
-    size_t columns = (size_t)(p->style->width - MARGIN - indent);
+    size_t columns = (size_t)(p->style->width - column);
     char part[512];
 
     while (*text == ' ')
@@ -86,14 +87,20 @@ static void wrap(struct page *p, enum paint how, int indent, const char *text)
         size_t n = fit(text, columns);
 
         str_copy_n(part, sizeof(part), text, n);
-        margin(p);
-        fprintf(p->f, "%*s", indent, "");
+        if (column >= MARGIN)
+            margin(p);
+        fprintf(p->f, "%*s", column >= MARGIN ? column - MARGIN : column, "");
         paint(p, how, part);
         fputc('\n', p->f);
         text += n;
         while (*text == ' ')
             text++;
     } while (*text);
+}
+
+static void wrap(struct page *p, enum paint how, int indent, const char *text)
+{
+    wrap_at(p, how, MARGIN + indent, text);
 }
 
 static void command(struct page *p, const char *line)
@@ -140,7 +147,7 @@ static void show_verdict(struct page *p)
                 domain_name(cause_domain(in->cause)));
     fprintf(p->f, "  confidence: %d %%\n", in->confidence);
     p->key = "";
-    wrap(p, PAINT_NONE, -MARGIN, in->summary);
+    wrap_at(p, PAINT_NONE, 0, in->summary);
 }
 
 static void show_files(struct page *p)

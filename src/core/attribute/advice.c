@@ -5,6 +5,10 @@
  * business. Restart is the default: a wrong stop idles a cluster all night, a needless restart
  * costs a bounded try. Stop is for what fails again in the same way, and for work that is done. */
 
+/* After so many steps the job is known to fit: memory that ran out later leaked, or was taken by
+ * something else, and comes back with a new start. */
+#define STEPS_PROVE 20
+
 static enum advice of_cause(enum cause c)
 {
     switch (c) {
@@ -47,6 +51,8 @@ static enum advice of_class(const struct judge *j)
             return ADVICE_STOP;
         return ADVICE_RESTART;
     default:
+        if (j->in->cause == CAUSE_HOST_OOM && j->in->progress.steps_seen >= STEPS_PROVE)
+            return ADVICE_RESTART;
         if (j->primary && j->primary->s.advice != ADVICE_NONE)
             return j->primary->s.advice;
         return of_cause(j->in->cause);

@@ -18,7 +18,11 @@
  * storage, an outside service) blames no rank. */
 
 #define HARD_CONFIDENCE  60 /* enough to name a node (algorithms b.2.7) */
+#define HARD_FACT        80
+#define WITNESSES_MAX    4 /* ranks that show a fault together; more of them saw it, not had it */
 #define MANY_RANKS       2
+#define SIGNAL_ABORT     6
+#define SIGNAL_TERMINATE 15
 #define SOFT_REPEATS     3
 #define SOFT_REPEAT_SPAN (30 * USEC_PER_MIN)
 
@@ -72,30 +76,60 @@ static void name_by_hardware_hit(struct judge *j, const struct hit *h)
     name_node(j, node_known ? who->node : roster_node(&j->e->roster, who->rank));
 }
 
-static bool is_hardware_root(const struct hit *h)
+static bool is_hardware_fact(const struct hit *h)
 {
-    return h->s.role == ROLE_ROOT && hardware_cause(h->s.cause) &&
-           h->s.confidence >= HARD_CONFIDENCE;
+    return hardware_cause(h->s.cause) && (h->s.role == ROLE_ROOT || h->s.role == ROLE_SYMPTOM);
 }
 
-/* Every device that has a hard fact of its own; of the ranks only those that speak at once. */
-static void name_hardware(struct judge *j)
+/* How sure the kernel's lines about one device are, together. */
+static int32_t device_confidence(const struct judge *j, const char *device)
 {
-    const struct hit *p = j->primary;
-    bool own_device = *p->s.who.device != '\0';
+    int64_t doubt = 100;
 
-    name_by_hardware_hit(j, p);
     for (size_t i = 0; i < j->n_current; i++) {
         const struct hit *h = j->current[i];
 
-        if (h == p || !is_hardware_root(h))
-            continue;
-        if (h->s.layer == LAYER_KERNEL && (*h->s.who.device || !own_device))
-            name_by_hardware_hit(j, h);
-        else if (hits_concurrent(p, h))
-            name_by_hardware_hit(j, h);
+        if (is_hardware_fact(h) && h->s.layer == LAYER_KERNEL && streq(h->s.who.device, device))
+            doubt = doubt * (100 - h->s.confidence) / 100;
     }
-    if (j->in->culprits.n_ranks > 4)
+    return (int32_t)(100 - doubt);
+}
+
+/* Of several devices the one with most against it, and those with a hard fact of their own: a
+ * process on a neighbour feels a fault of the fabric too. */
+static bool is_device_culprit(const struct judge *j, const struct hit *h)
+{
+    int32_t own = device_confidence(j, h->s.who.device);
+
+    if (h->s.role == ROLE_ROOT && h->s.confidence >= HARD_FACT)
+        return true;
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *o = j->current[i];
+
+        if (*o->s.who.device && is_hardware_fact(o) && o->s.layer == LAYER_KERNEL &&
+            device_confidence(j, o->s.who.device) > own)
+            return false;
+    }
+    return true;
+}
+
+static void name_hardware(struct judge *j)
+{
+    const struct hit *p = j->primary;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+        bool counts = h == p || (is_hardware_fact(h) && h->s.role == ROLE_ROOT &&
+                                 h->s.confidence >= HARD_CONFIDENCE && hits_concurrent(p, h));
+
+        if (is_hardware_fact(h) && h->s.layer == LAYER_KERNEL && *h->s.who.device)
+            counts = is_device_culprit(j, h);
+        if (counts)
+            name_by_hardware_hit(j, h);
+        else if (*h->s.who.device && is_hardware_fact(h))
+            rule_out(j, h->s.who.device, "shows less than another GPU: a victim, or a follower");
+    }
+    if (j->in->culprits.n_ranks > WITNESSES_MAX)
         j->in->culprits.n_ranks = 0;
 }
 
@@ -121,9 +155,20 @@ static bool is_soft_repeat(const struct hit *h)
 
 static void name_soft_repeats(struct judge *j)
 {
-    for (size_t i = 0; i < j->n_current; i++)
-        if (is_soft_repeat(j->current[i]))
-            name_device(j, j->current[i]->s.who.device);
+    bool any = false;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        if (!is_soft_repeat(j->current[i]))
+            continue;
+        name_device(j, j->current[i]->s.who.device);
+        any = true;
+    }
+    if (!any)
+        return;
+    rule_out(j, "an error of the program", "it comes again and again on the same device, over %s",
+             "a long time and many processes");
+    j->in->cause = CAUSE_GPU_HARDWARE;
+    j->in->confidence = 55;
 }
 
 /* ---- votes ---- */
@@ -232,12 +277,20 @@ static bool is_ones_own(const struct judge *j)
     }
 }
 
-static bool is_victim(const struct judge *j, int32_t rank)
+/* Whether the process that died first died of somebody else's failure: it complains about its
+ * peers, or connections broke and it ended itself, as watchdogs do. */
+static bool is_victim(const struct judge *j, const struct exit_seen *x)
 {
-    for (size_t i = 0; i < j->n_current; i++)
-        if (j->current[i]->s.role == ROLE_CASCADE && j->current[i]->s.who.rank == rank &&
-            j->current[i]->s.cause == CAUSE_NETWORK)
+    bool killed = x->signal != 0 && x->signal != SIGNAL_ABORT && x->signal != SIGNAL_TERMINATE;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (s->role != ROLE_CASCADE || s->cause != CAUSE_NETWORK)
+            continue;
+        if (s->who.rank == x->who.rank || !killed)
             return true;
+    }
     return false;
 }
 
@@ -251,7 +304,7 @@ static void name_failing_rank(struct judge *j)
         return;
     if (j->primary && j->primary->s.role != ROLE_CASCADE && j->primary->s.who.rank != RANK_NONE)
         name_rank(j, j->primary->s.who.rank);
-    else if (x && x->who.rank != RANK_NONE && is_victim(j, x->who.rank))
+    else if (x && x->who.rank != RANK_NONE && is_victim(j, x))
         rule_out(j, "the first rank that died", "rank %d complains about its peers: a victim",
                  x->who.rank);
     else if (x)

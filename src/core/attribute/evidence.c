@@ -237,6 +237,7 @@ static struct exit_seen *open_report(struct evidence *e, const struct signal *s)
     x = VEC_PUSH(&e->exits);
     x->who = (struct entity){.rank = RANK_NONE, .local_rank = RANK_NONE};
     x->provenance = s->provenance;
+    x->layer = s->layer;
     x->file = s->file;
     x->line = s->line;
     x->order = e->order;

@@ -65,6 +65,7 @@ struct exit_seen {
     int32_t code;   /* exit status, -1 = killed by `signal` */
     int32_t signal; /* 0 = none */
     enum provenance provenance;
+    enum layer layer;
     char signature[SIGNATURE_MAX]; /* of the line that opened it */
     char text[EXCERPT_LEN];
     usec_t time_us;

@@ -105,15 +105,15 @@ static const struct exit_seen *find_first_exit(const struct evidence *e)
     return first;
 }
 
-/* Ranks whose exit was reported with the same code as the first one. */
+/* Ranks whose exit the same teller reported with the same code as the first one. */
 static size_t ranks_with_same_exit(const struct judge *j)
 {
     struct intset ranks = {0};
     size_t n;
 
     VEC_FOREACH (&j->e->exits, x)
-        if (x->who.rank != RANK_NONE && is_failure(x) && x->code == j->first_exit->code &&
-            x->signal == j->first_exit->signal)
+        if (x->who.rank != RANK_NONE && is_failure(x) && x->layer == j->first_exit->layer &&
+            x->code == j->first_exit->code && x->signal == j->first_exit->signal)
             intset_add(&ranks, x->who.rank);
     n = ranks.n;
     intset_done(&ranks);

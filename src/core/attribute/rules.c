@@ -25,6 +25,8 @@
 
 #define FINISHED_GRACE (2 * USEC_PER_MIN) /* tear-down after the last step may take so long */
 #define SYMPTOM_ALONE  50                 /* confidence that needs no sign of an end beside it */
+#define CASCADE_HEARD  20
+#define CASCADE_STRONG 60
 #define SIGKILL_NUMBER 9
 
 static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
@@ -241,12 +243,34 @@ static enum cause cause_of_exit(const struct exit_seen *x)
     return x->code == 126 || x->code == 127 ? CAUSE_USER_CONFIG : CAUSE_UNKNOWN;
 }
 
+/* What victims say is of little worth, but a transport that gave up after all its retries is a
+ * statement about the network all the same. */
+static const struct hit *strongest_cascade(const struct judge *j)
+{
+    const struct hit *best = NULL;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+
+        if (h->s.role == ROLE_CASCADE && h->s.confidence >= CASCADE_HEARD &&
+            (!best || (h->s.confidence >= CASCADE_STRONG && best->s.confidence < CASCADE_STRONG)))
+            best = h;
+    }
+    return best;
+}
+
 static bool rule_victims(struct judge *j)
 {
-    if (!j->first_exit && !first_with_role(j, ROLE_CASCADE) && j->ending != ENDING_EXITED)
+    const struct hit *c = strongest_cascade(j);
+
+    if (!j->first_exit && (!c || j->in->finished) && j->ending != ENDING_EXITED)
         return false;
-    j->primary = first_with_role(j, ROLE_CASCADE);
-    set(j, CLASS_CRASH, j->primary ? CAUSE_UNKNOWN : cause_of_exit(j->first_exit), 30);
+    j->primary = c;
+    if (!c)
+        set(j, CLASS_CRASH, cause_of_exit(j->first_exit), 30);
+    else
+        set(j, CLASS_CRASH, c->s.confidence >= CASCADE_STRONG ? c->s.cause : CAUSE_UNKNOWN,
+            c->s.confidence >= CASCADE_STRONG ? c->s.confidence : 30);
     return true;
 }
 
