@@ -30,7 +30,7 @@ struct raw_examples {
 struct raw_signature {
     char *id, *layer, *role, *cause, *blame, *advice, *phase, *edge, *source;
     int *confidence;
-    bool skipped;
+    bool skipped, hang;
     char **patterns, **fields, **yields_to, **hides;
     unsigned patterns_count, fields_count, yields_to_count, hides_count;
     struct raw_examples examples;
@@ -98,6 +98,7 @@ static const cyaml_schema_field_t signature_fields[] = {
     TEXT("source", source),
     CYAML_FIELD_INT_PTR("confidence", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, S, confidence),
     CYAML_FIELD_BOOL("skipped", CYAML_FLAG_OPTIONAL, S, skipped),
+    CYAML_FIELD_BOOL("hang", CYAML_FLAG_OPTIONAL, S, hang),
     LIST("patterns", patterns),
     LIST("fields", fields),
     LIST("yields_to", yields_to),
@@ -286,6 +287,8 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
         return complain(p, "role %s needs a cause", role_name((enum role)role));
     if (role == ROLE_PHASE && phase == PHASE_STEADY)
         return complain(p, "role phase needs `phase:`");
+    if (raw->hang && role != ROLE_ROOT && role != ROLE_SYMPTOM && role != ROLE_CONFIRM)
+        return complain(p, "`hang:` belongs to root, symptom and confirm");
     if ((raw->phase && role != ROLE_PHASE) || (raw->skipped && role != ROLE_PROGRESS) ||
         (raw->hides_count > 0 && role != ROLE_NOISE) ||
         (raw->edge && role != ROLE_PHASE && role != ROLE_CHECKPOINT))
@@ -300,6 +303,7 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
     e->phase = (enum phase)phase;
     e->edge = (enum edge)edge;
     e->skipped = raw->skipped;
+    e->hang = raw->hang;
     e->confidence = raw->confidence ? *raw->confidence : default_confidence(e->role);
     return 0;
 }

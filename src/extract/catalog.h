@@ -28,6 +28,7 @@ struct entry {
     enum phase phase;   /* role phase */
     enum edge edge;     /* roles phase and checkpoint */
     bool skipped;       /* role progress: the optimizer left the update out */
+    bool hang;          /* the line tells of waiting, not of dying */
     struct string_list patterns;
     struct string_list fields;                    /* for values only */
     struct string_list yields_to, hides;          /* ids; a trailing '*' stands for any rest */
