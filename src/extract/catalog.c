@@ -563,12 +563,48 @@ const struct xid_entry *catalog_xid(const struct catalog *c, int64_t code)
     return NULL;
 }
 
-bool string_list_covers(const struct string_list *l, const char *id)
+static bool tells_of_failure(const struct entry *e)
 {
-    for (unsigned i = 0; i < l->n; i++) {
-        size_t n = strlen(l->v[i]);
+    return e->role == ROLE_ROOT || e->role == ROLE_SYMPTOM || e->role == ROLE_CASCADE ||
+           e->role == ROLE_CONFIRM || e->role == ROLE_TEARDOWN;
+}
 
-        if (n > 0 && l->v[i][n - 1] == '*' ? strncmp(l->v[i], id, n - 1) == 0 : streq(l->v[i], id))
+static bool is_last_resort(const struct entry *e)
+{
+    for (unsigned i = 0; i < e->yields_to.n; i++)
+        if (streq(e->yields_to.v[i], "*"))
+            return true;
+    return false;
+}
+
+/* `pattern` is an id, a family ("nccl.*") or "*" for every failure entry. */
+static bool pattern_covers(const char *pattern, const struct entry *e)
+{
+    size_t n = strlen(pattern);
+
+    if (streq(pattern, "*"))
+        return tells_of_failure(e);
+    if (n > 0 && pattern[n - 1] == '*')
+        return strncmp(pattern, e->id, n - 1) == 0;
+    return streq(pattern, e->id);
+}
+
+bool entry_hides(const struct entry *e, const struct entry *other)
+{
+    for (unsigned i = 0; i < e->hides.n; i++)
+        if (pattern_covers(e->hides.v[i], other))
+            return true;
+    return false;
+}
+
+bool entry_yields_to(const struct entry *e, const struct entry *other)
+{
+    bool last_resort = is_last_resort(other);
+
+    for (unsigned i = 0; i < e->yields_to.n; i++) {
+        const char *pattern = e->yields_to.v[i];
+
+        if (pattern_covers(pattern, other) && (!last_resort || streq(pattern, other->id)))
             return true;
     }
     return false;
