@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_BASE_PROCTREE_H
+#define REKNIT_BASE_PROCTREE_H
+
+/* The processes of this machine as /proc shows them, and how to signal one without ever hitting
+ * another that got its number meanwhile. */
+
+#include "base/time.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct proc {
+    pid_t pid, ppid;
+    char state;       /* R S D T t Z I, as in proc(5) */
+    char comm[16];    /* not sanitised */
+    uint64_t start;   /* clock ticks since boot; with pid it names a process for good */
+    usec_t cpu;       /* user + system time so far */
+    int64_t io_bytes; /* read + written by system calls so far; filled by proc_read_io() */
+};
+
+struct proc_list {
+    VEC(struct proc) procs;
+};
+#define PROC_LIST_MAX 65536 /* processes looked at; more are ignored */
+
+#define _cleanup_proc_list_ __attribute__((cleanup(proc_list_done)))
+void proc_list_done(struct proc_list *l);
+
+/* Every process that is visible, ascending by pid. */
+int proc_list_all(struct proc_list *ret);
+
+/* The descendants of root, parents before children, without root itself. */
+int proc_list_tree(pid_t root, struct proc_list *ret);
+
+int proc_read(pid_t pid, struct proc *ret);
+void proc_read_io(struct proc *p); /* leaves 0 where that is not allowed */
+
+static inline bool proc_is_dead(const struct proc *p)
+{
+    return p->state == 'Z' || p->state == 'X';
+}
+
+/* Sends sig to that very process; 0 also when it is gone already. */
+int proc_signal(const struct proc *p, int sig);
+
+/* The same to all that are alive; returns how many there were. */
+size_t proc_list_signal(const struct proc_list *l, int sig);
+
+/* Value of a variable in the environment that the process was started with; -ENOENT, -EACCES. */
+int proc_getenv(pid_t pid, const char *name, char *ret, size_t size);
+
+/* First line of /proc/PID/NAME (wchan, stack, cgroup, ...), without its newline. */
+int proc_read_line(pid_t pid, const char *name, char *ret, size_t size);
+
+#endif
