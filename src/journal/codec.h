@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_JOURNAL_CODEC_H
+#define REKNIT_JOURNAL_CODEC_H
+
+/* What an event carries, as canonical JSON and back, by the field tables of the model: keys
+ * sorted, no blanks, what is absent left out. Equal events give equal text. */
+
+#include "base/err.h"
+#include "core/model/event.h"
+
+#include <jansson.h>
+
+/* The body alone (seq, parent, time, kind, job and attempt are columns); "{}" when the kind
+ * carries nothing. The caller frees it. */
+char *codec_encode(const struct event *e);
+
+/* Fills the body of ret, whose kind is set. -EBADMSG names the member. */
+int codec_decode(const char *json, struct event *ret, struct err *e);
+
+/* The whole event for people and programs: header and body in one object. Owned by the caller. */
+json_t *codec_event_json(const struct event *e);
+
+#endif

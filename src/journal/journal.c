@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* SQLite in WAL mode: a commit appends, a crash loses nothing that was committed, and readers
+ * never wait. Triggers refuse to change or delete what was written.
+ *
+ * Durability costs an fsync, so it is chosen per commit: synchronous=NORMAL for batches that only
+ * observe (a power cut may lose the last of them, a killed process none), FULL before an intent
+ * leaves. A FULL commit also makes durable whatever came before it. */
+
+#include "journal/journal.h"
+
+#include "base/str.h"
+#include "base/vec.h"
+#include "journal/codec.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define APPLICATION_ID 0x524b4e54 /* "RKNT" */
+#define BUSY_MS        5000       /* a reader may hold the file for a moment */
+
+struct journal {
+    sqlite3 *db;
+    sqlite3_stmt *insert;
+    uint64_t last_seq;
+    bool full; /* synchronous=FULL is set */
+};
+
+struct row {
+    uint64_t seq, parent;
+    usec_t time_us;
+    enum event_kind kind;
+    uint32_t attempt;
+    char *job, *body;
+};
+
+struct journal_batch {
+    VEC(struct row) rows;
+};
+
+struct journal_cursor {
+    sqlite3_stmt *select;
+};
+
+/* migrations[v] brings a file of version v to v + 1. Never edit one that was released. */
+static const char *const migrations[] = {
+    "CREATE TABLE event ("
+    "  seq INTEGER PRIMARY KEY,"
+    "  parent INTEGER NOT NULL,"
+    "  time_us INTEGER NOT NULL,"
+    "  kind TEXT NOT NULL,"
+    "  job TEXT NOT NULL,"
+    "  attempt INTEGER NOT NULL,"
+    "  body TEXT NOT NULL"
+    ") STRICT;"
+    "CREATE TRIGGER event_no_update BEFORE UPDATE ON event"
+    "  BEGIN SELECT raise(ABORT, 'the journal is append-only'); END;"
+    "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
+    "  BEGIN SELECT raise(ABORT, 'the journal is append-only'); END;",
+};
+
+#define SCHEMA_VERSION ((int)ARRAY_SIZE(migrations))
+
+static int to_errno(int code)
+{
+    switch (code & 0xff) {
+    case SQLITE_FULL:
+        return -ENOSPC;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return -EBUSY;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return -EACCES;
+    case SQLITE_CANTOPEN:
+        return -ENOENT;
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+        return -EBADMSG;
+    case SQLITE_NOMEM:
+        return -ENOMEM;
+    default:
+        return -EIO;
+    }
+}
+
+static int db_error(sqlite3 *db, struct err *e)
+{
+    return err_set(e, to_errno(sqlite3_extended_errcode(db)), "%s", sqlite3_errmsg(db));
+}
+
+static int run_sql(struct journal *j, const char *sql, struct err *e)
+{
+    return sqlite3_exec(j->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : db_error(j->db, e);
+}
+
+static int query_number(struct journal *j, const char *sql, int64_t *ret, struct err *e)
+{
+    sqlite3_stmt *stmt = NULL;
+    int r = 0;
+
+    if (sqlite3_prepare_v2(j->db, sql, -1, &stmt, NULL) == SQLITE_OK &&
+        sqlite3_step(stmt) == SQLITE_ROW)
+        *ret = sqlite3_column_int64(stmt, 0);
+    else
+        r = db_error(j->db, e);
+    sqlite3_finalize(stmt);
+    return r;
+}
+
+static int migrate(struct journal *j, int from, struct err *e)
+{
+    for (int v = from; v < SCHEMA_VERSION; v++) {
+        char version[64];
+        int r;
+
+        snprintf(version, sizeof(version), "PRAGMA user_version=%d; COMMIT", v + 1);
+        r = run_sql(j, "BEGIN IMMEDIATE", e);
+        if (r >= 0)
+            r = run_sql(j, migrations[v], e);
+        if (r >= 0)
+            r = run_sql(j, version, e);
+        if (r < 0) {
+            sqlite3_exec(j->db, "ROLLBACK", NULL, NULL, NULL);
+            return r;
+        }
+    }
+    return 0;
+}
+
+/* Whether the file is a journal, and of which schema; a new file becomes one. */
+static int check_schema(struct journal *j, enum journal_mode mode, struct err *e)
+{
+    char mark[64];
+    int64_t id = 0, version = 0, tables = 0;
+    int r = query_number(j, "PRAGMA application_id", &id, e);
+
+    if (r >= 0)
+        r = query_number(j, "PRAGMA user_version", &version, e);
+    if (r >= 0)
+        r = query_number(j, "SELECT count(*) FROM sqlite_schema", &tables, e);
+    if (r < 0)
+        return r;
+    if (id != APPLICATION_ID && (tables > 0 || mode == JOURNAL_READ))
+        return err_set(e, -EBADMSG, "not a journal of reknit");
+    if (version > SCHEMA_VERSION)
+        return err_set(e, -EPROTO, "written by a newer release (schema %d, this one knows %d)",
+                       (int)version, SCHEMA_VERSION);
+    if (mode == JOURNAL_READ)
+        return version < 1 ? err_set(e, -EBADMSG, "an unfinished journal") : 0;
+    snprintf(mark, sizeof(mark), "PRAGMA application_id=%d", APPLICATION_ID);
+    r = id == APPLICATION_ID ? 0 : run_sql(j, mark, e);
+    return r < 0 ? r : migrate(j, (int)version, e);
+}
+
+/* The name as a URI (sqlite.org/uri.html): what would mean something else is escaped. */
+static void add_uri(struct strbuf *uri, const char *path)
+{
+    strbuf_adds(uri, "file:");
+    for (; *path; path++) {
+        if (strchr("%?#", *path))
+            strbuf_addf(uri, "%%%02X", (unsigned)(unsigned char)*path);
+        else
+            strbuf_addc(uri, *path);
+    }
+}
+
+/* A reader of a journal that nobody has open would leave files beside it; `immutable` does not.
+ * While there is a writer, or after one was killed, the WAL is there and must be read. */
+static bool has_wal(const char *path)
+{
+    _cleanup_(freep) char *wal = xasprintf("%s-wal", path);
+
+    return access(wal, F_OK) == 0;
+}
+
+static int open_file(struct journal *j, const char *path, enum journal_mode mode, struct err *e)
+{
+    _cleanup_strbuf_ struct strbuf uri = {0};
+    int flags = SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+
+    add_uri(&uri, path);
+    if (mode == JOURNAL_WRITE) {
+        flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    } else {
+        if (access(path, R_OK) < 0)
+            return err_set(e, -errno, "%s", strerror(errno));
+        flags |= SQLITE_OPEN_READONLY;
+        if (!has_wal(path))
+            strbuf_adds(&uri, "?immutable=1");
+    }
+    if (sqlite3_open_v2(strbuf_str(&uri), &j->db, flags, NULL) != SQLITE_OK)
+        return db_error(j->db, e);
+    sqlite3_busy_timeout(j->db, BUSY_MS);
+    return 0;
+}
+
+static int prepare_writer(struct journal *j, struct err *e)
+{
+    static const char sql[] = "INSERT INTO event (seq, parent, time_us, kind, job, attempt, body)"
+                              " VALUES (?, ?, ?, ?, ?, ?, ?)";
+
+    if (sqlite3_prepare_v3(j->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &j->insert, NULL) !=
+        SQLITE_OK)
+        return db_error(j->db, e);
+    return run_sql(j, "PRAGMA synchronous=NORMAL", e);
+}
+
+static int open_all(struct journal *j, const char *path, enum journal_mode mode, struct err *e)
+{
+    int64_t last = 0;
+    int r = open_file(j, path, mode, e);
+
+    if (r >= 0 && mode == JOURNAL_WRITE)
+        r = run_sql(j, "PRAGMA journal_mode=WAL; PRAGMA cache_size=-512", e);
+    if (r >= 0)
+        r = check_schema(j, mode, e);
+    if (r >= 0)
+        r = query_number(j, "SELECT coalesce(max(seq), 0) FROM event", &last, e);
+    if (r >= 0 && mode == JOURNAL_WRITE)
+        r = prepare_writer(j, e);
+    j->last_seq = (uint64_t)last;
+    return r;
+}
+
+int journal_open(const char *path, enum journal_mode mode, struct journal **ret, struct err *e)
+{
+    _cleanup_(journal_freep) struct journal *j = xnew(struct journal);
+    int r = open_all(j, path, mode, e);
+
+    if (r < 0)
+        return err_prefix(e, r, "%s", path);
+    *ret = TAKE(j);
+    return 0;
+}
+
+struct journal *journal_free(struct journal *j)
+{
+    if (!j)
+        return NULL;
+    sqlite3_finalize(j->insert);
+    sqlite3_close(j->db);
+    free(j);
+    return NULL;
+}
+
+uint64_t journal_last_seq(const struct journal *j)
+{
+    return j->last_seq;
+}
+
+struct journal_batch *journal_batch_new(void)
+{
+    return xnew(struct journal_batch);
+}
+
+static void batch_clear(struct journal_batch *b)
+{
+    VEC_FOREACH (&b->rows, row) {
+        free(row->job);
+        free(row->body);
+    }
+    b->rows.n = 0;
+}
+
+struct journal_batch *journal_batch_free(struct journal_batch *b)
+{
+    if (!b)
+        return NULL;
+    batch_clear(b);
+    VEC_DONE(&b->rows);
+    free(b);
+    return NULL;
+}
+
+void journal_batch_add(struct journal_batch *b, const struct event *e)
+{
+    assert(e->seq > 0);
+    *VEC_PUSH(&b->rows) = (struct row){.seq = e->seq,
+                                       .parent = e->parent,
+                                       .time_us = e->time_us,
+                                       .kind = e->kind,
+                                       .attempt = e->attempt,
+                                       .job = xstrdup(e->job),
+                                       .body = codec_encode(e)};
+}
+
+size_t journal_batch_size(const struct journal_batch *b)
+{
+    return b->rows.n;
+}
+
+static int insert_row(struct journal *j, const struct row *row, struct err *e)
+{
+    sqlite3_stmt *s = j->insert;
+    int r = 0;
+
+    sqlite3_bind_int64(s, 1, (int64_t)row->seq);
+    sqlite3_bind_int64(s, 2, (int64_t)row->parent);
+    sqlite3_bind_int64(s, 3, row->time_us);
+    sqlite3_bind_text(s, 4, event_kind_name(row->kind), -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 5, row->job, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 6, row->attempt);
+    sqlite3_bind_text(s, 7, row->body, -1, SQLITE_STATIC);
+    if (sqlite3_step(s) != SQLITE_DONE)
+        r = db_error(j->db, e);
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+    return r;
+}
+
+static int set_durable(struct journal *j, bool full, struct err *e)
+{
+    int r;
+
+    if (j->full == full)
+        return 0;
+    r = run_sql(j, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", e);
+    if (r >= 0)
+        j->full = full;
+    return r;
+}
+
+static int insert_all(struct journal *j, const struct journal_batch *b, struct err *e)
+{
+    int r = run_sql(j, "BEGIN IMMEDIATE", e);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < b->rows.n && r >= 0; i++)
+        r = insert_row(j, &b->rows.v[i], e);
+    if (r >= 0)
+        r = run_sql(j, "COMMIT", e);
+    if (r < 0 && !sqlite3_get_autocommit(j->db))
+        sqlite3_exec(j->db, "ROLLBACK", NULL, NULL, NULL);
+    return r;
+}
+
+int journal_commit(struct journal *j, struct journal_batch *b, bool durable, struct err *e)
+{
+    int r;
+
+    if (b->rows.n == 0)
+        return 0;
+    r = set_durable(j, durable, e);
+    if (r >= 0)
+        r = insert_all(j, b, e);
+    if (r < 0)
+        return r;
+    j->last_seq = b->rows.v[b->rows.n - 1].seq;
+    batch_clear(b);
+    return 0;
+}
+
+int journal_read(struct journal *j, uint64_t after, struct journal_cursor **ret, struct err *e)
+{
+    static const char sql[] = "SELECT seq, parent, time_us, kind, job, attempt, body FROM event"
+                              " WHERE seq > ? ORDER BY seq";
+    sqlite3_stmt *select;
+
+    if (sqlite3_prepare_v2(j->db, sql, -1, &select, NULL) != SQLITE_OK)
+        return db_error(j->db, e);
+    sqlite3_bind_int64(select, 1, (int64_t)after);
+    *ret = xnew(struct journal_cursor);
+    (*ret)->select = select;
+    return 0;
+}
+
+struct journal_cursor *journal_cursor_free(struct journal_cursor *c)
+{
+    if (!c)
+        return NULL;
+    sqlite3_finalize(c->select);
+    free(c);
+    return NULL;
+}
+
+static const char *text_column(sqlite3_stmt *s, int i)
+{
+    const char *text = (const char *)sqlite3_column_text(s, i);
+
+    return text ? text : "";
+}
+
+static int decode_row(sqlite3_stmt *s, struct event *ret, struct err *e)
+{
+    int r;
+
+    memset(ret, 0, sizeof(*ret));
+    ret->seq = (uint64_t)sqlite3_column_int64(s, 0);
+    ret->parent = (uint64_t)sqlite3_column_int64(s, 1);
+    ret->time_us = sqlite3_column_int64(s, 2);
+    ret->kind = event_kind_from_name(text_column(s, 3));
+    STR_COPY(ret->job, text_column(s, 4));
+    ret->attempt = (uint32_t)sqlite3_column_int64(s, 5);
+    if ((int)ret->kind < 0)
+        r = err_set(e, -EBADMSG, "this release does not know its kind '%s'", text_column(s, 3));
+    else
+        r = codec_decode(text_column(s, 6), ret, e);
+    return r < 0 ? err_prefix(e, r, "event %" PRIu64, ret->seq) : 1;
+}
+
+int journal_next(struct journal_cursor *c, struct event *ret, struct err *e)
+{
+    switch (sqlite3_step(c->select)) {
+    case SQLITE_ROW:
+        return decode_row(c->select, ret, e);
+    case SQLITE_DONE:
+        return 0;
+    default:
+        return db_error(sqlite3_db_handle(c->select), e);
+    }
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_JOURNAL_JOURNAL_H
+#define REKNIT_JOURNAL_JOURNAL_H
+
+/* The append-only record of every input and of everything derived from it. One writer; any number
+ * of readers, also while it writes. */
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "core/model/event.h"
+
+struct journal;
+
+enum journal_mode {
+    JOURNAL_WRITE, /* creates the file, or brings an older one to the present schema */
+    JOURNAL_READ,
+};
+
+/* -ENOENT, -EACCES, -ENOSPC, ...; -EBADMSG: no journal; -EPROTO: written by a newer release. */
+int journal_open(const char *path, enum journal_mode mode, struct journal **ret, struct err *e);
+struct journal *journal_free(struct journal *j);
+DEFINE_CLEANUP(struct journal *, journal_free);
+
+uint64_t journal_last_seq(const struct journal *j); /* 0 = empty */
+
+/* Events wait in a batch, encoded, until they are committed together. */
+struct journal_batch;
+struct journal_batch *journal_batch_new(void);
+struct journal_batch *journal_batch_free(struct journal_batch *b);
+DEFINE_CLEANUP(struct journal_batch *, journal_batch_free);
+void journal_batch_add(struct journal_batch *b, const struct event *e);
+size_t journal_batch_size(const struct journal_batch *b); /* events */
+
+/* One transaction; on success the batch is empty, on failure as before (-ENOSPC, -EIO, ...).
+ * durable: it is on the disk when this returns; otherwise a power cut may lose the latest. */
+int journal_commit(struct journal *j, struct journal_batch *b, bool durable, struct err *e);
+
+struct journal_cursor;
+
+/* Events with a seq above `after`, ascending. */
+int journal_read(struct journal *j, uint64_t after, struct journal_cursor **ret, struct err *e);
+struct journal_cursor *journal_cursor_free(struct journal_cursor *c);
+DEFINE_CLEANUP(struct journal_cursor *, journal_cursor_free);
+/* 1 and the event, 0 at the end, negative errno. */
+int journal_next(struct journal_cursor *c, struct event *ret, struct err *e);
+
+#endif
