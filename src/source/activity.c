@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The list of the last look is kept, by pid and start time, so that differences can be taken and
+ * a process's environment (its rank) is read once. A process that ended between two looks takes
+ * its last CPU time along; that errs towards "idle" by less than one sample, and the core wants
+ * several.
+ *
+ * "blocked" means state D at both ends of the sample and no CPU time in between: a process that
+ * reads a lot is in D at any instant, but it moves on. */
+
+#include "source/activity.h"
+
+#include "base/proctree.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+struct tracked {
+    struct proc now;
+    bool known; /* was there at the last look: `before` is filled */
+    struct proc before;
+    int32_t rank, local_rank;
+    char told; /* state that a signal was sent for: T, D or Z; 0 = none */
+};
+
+typedef VEC(struct tracked) tracked_vec;
+
+struct activity {
+    activity_sink_fn sink;
+    void *ctx;
+    usec_t last; /* time of the last look, USEC_NEVER = none */
+    tracked_vec procs;
+};
+
+/* Global rank, as launchers put it into the environment. */
+static const char *const rank_names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                         "SLURM_PROCID"};
+static const char *const local_rank_names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                               "MPI_LOCALRANKID", "SLURM_LOCALID"};
+
+struct activity *activity_new(activity_sink_fn sink, void *ctx)
+{
+    struct activity *a = xnew(struct activity);
+
+    a->sink = sink;
+    a->ctx = ctx;
+    a->last = USEC_NEVER;
+    return a;
+}
+
+struct activity *activity_free(struct activity *a)
+{
+    if (!a)
+        return NULL;
+    VEC_DONE(&a->procs);
+    free(a);
+    return NULL;
+}
+
+/* The value in the process's environment if it differs from ours: what we inherited ourselves
+ * (reknit run inside of a Slurm task) says nothing about a process below us. */
+static int32_t read_rank(pid_t pid, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *ours = getenv(names[i]);
+        char text[16];
+        long long v;
+
+        if (proc_getenv(pid, names[i], text, sizeof(text)) < 0 || (ours && streq(ours, text)))
+            continue;
+        if (str_to_i64(text, &v) == 0 && v >= 0 && v <= INT32_MAX)
+            return (int32_t)v;
+    }
+    return RANK_NONE;
+}
+
+static struct tracked *find(tracked_vec *v, const struct proc *p)
+{
+    VEC_FOREACH (v, t)
+        if (t->now.pid == p->pid && t->now.start == p->start)
+            return t;
+    return NULL;
+}
+
+static void track(tracked_vec *old, const struct proc *p, struct tracked *t)
+{
+    const struct tracked *before = find(old, p);
+
+    *t = (struct tracked){.rank = RANK_NONE, .local_rank = RANK_NONE};
+    if (before) {
+        *t = *before;
+        t->known = true;
+        t->before = before->now;
+    }
+    t->now = *p;
+    proc_read_io(&t->now);
+    if (t->rank == RANK_NONE && !proc_is_dead(p)) {
+        t->rank = read_rank(p->pid, rank_names, ARRAY_SIZE(rank_names));
+        t->local_rank = read_rank(p->pid, local_rank_names, ARRAY_SIZE(local_rank_names));
+    }
+}
+
+static int look(struct activity *a, pid_t root)
+{
+    _cleanup_proc_list_ struct proc_list tree = {0};
+    tracked_vec procs = {0};
+    int r = proc_list_tree(root, &tree);
+
+    if (r < 0)
+        return r;
+    VEC_FOREACH (&tree.procs, p)
+        track(&a->procs, p, VEC_PUSH(&procs));
+    VEC_DONE(&a->procs);
+    a->procs = procs;
+    return 0;
+}
+
+static bool is_stopped(const struct tracked *t)
+{
+    return t->now.state == 'T' || t->now.state == 't';
+}
+
+static bool is_blocked(const struct tracked *t)
+{
+    return t->known && t->now.state == 'D' && t->before.state == 'D' && t->now.cpu == t->before.cpu;
+}
+
+/* Several processes carry a rank's environment (its data loaders): the topmost stands for it. */
+static bool speaks_for_rank(const struct activity *a, const struct tracked *t)
+{
+    if (t->rank == RANK_NONE)
+        return false;
+    VEC_FOREACH (&a->procs, other)
+        if (other->now.pid == t->now.ppid)
+            return other->rank != t->rank;
+    return true;
+}
+
+static void tell(const struct activity *a, struct tracked *t, struct signal *s, char state,
+                 const char *what)
+{
+    char comm[64];
+
+    t->told = state;
+    s->role = ROLE_CONFIRM;
+    s->who.rank = t->rank;
+    s->who.local_rank = t->local_rank;
+    if (gethostname(s->who.node, sizeof(s->who.node) - 1) < 0)
+        s->who.node[0] = '\0';
+    str_sanitize(comm, sizeof(comm), t->now.comm, strlen(t->now.comm));
+    snprintf(s->text, sizeof(s->text), "rank %d (pid %d, %s) %s", (int)t->rank, (int)t->now.pid,
+             comm, what);
+    a->sink(a->ctx, s);
+}
+
+static void tell_halted(const struct activity *a, struct tracked *t, bool stopped)
+{
+    struct signal s = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT);
+
+    s.activity.processes = 1;
+    s.activity.stopped = stopped;
+    s.activity.blocked = !stopped;
+    tell(a, t, &s, stopped ? 'T' : 'D', stopped ? "is stopped" : "is blocked in the kernel");
+}
+
+/* Field 52 of proc(5) stat: the status as waitpid() will give it to the parent. */
+static bool read_exit_status(pid_t pid, struct exit_fact *ret)
+{
+    char buf[1024], *at;
+    int status;
+
+    if (proc_read_line(pid, "stat", buf, sizeof(buf)) < 0)
+        return false;
+    at = strrchr(buf, ' ');
+    if (!at || sscanf(at, " %d", &status) != 1)
+        return false;
+    ret->pid = pid;
+    ret->signal = status & 0x7f;
+    ret->code = ret->signal ? -1 : (status >> 8) & 0xff;
+    return true;
+}
+
+static void tell_dead(const struct activity *a, struct tracked *t)
+{
+    struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_AGENT);
+    char how[64];
+
+    if (!read_exit_status(t->now.pid, &s.exit))
+        return;
+    if (s.exit.signal)
+        snprintf(how, sizeof(how), "was ended by signal %d", (int)s.exit.signal);
+    else
+        snprintf(how, sizeof(how), "exited with status %d", (int)s.exit.code);
+    tell(a, t, &s, 'Z', how);
+}
+
+static void tell_ranks(const struct activity *a)
+{
+    VEC_FOREACH (&a->procs, t) {
+        bool stopped = is_stopped(t), blocked = is_blocked(t);
+        char state = stopped ? 'T' : blocked ? 'D' : proc_is_dead(&t->now) ? 'Z' : 0;
+
+        if (state == 0)
+            t->told = 0;
+        if (state == t->told || !speaks_for_rank(a, t))
+            continue;
+        if (state == 'Z')
+            tell_dead(a, t);
+        else
+            tell_halted(a, t, stopped);
+    }
+}
+
+static int64_t positive(int64_t v)
+{
+    return v > 0 ? v : 0;
+}
+
+static void tell_all(const struct activity *a, usec_t interval)
+{
+    struct signal s = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT);
+
+    s.activity.interval = interval;
+    VEC_FOREACH (&a->procs, t) {
+        if (proc_is_dead(&t->now))
+            continue;
+        s.activity.cpu += positive(t->now.cpu - (t->known ? t->before.cpu : 0));
+        s.activity.io += positive(t->now.io_bytes - (t->known ? t->before.io_bytes : 0));
+        s.activity.processes++;
+        s.activity.stopped += is_stopped(t);
+        s.activity.blocked += is_blocked(t);
+    }
+    a->sink(a->ctx, &s);
+}
+
+void activity_sample(struct activity *a, pid_t root, usec_t now, usec_t max_age)
+{
+    bool first = a->last == USEC_NEVER || now - a->last > max_age;
+    usec_t interval = first ? 0 : now - a->last;
+
+    if (look(a, root) < 0)
+        return;
+    a->last = now;
+    if (first)
+        return;
+    tell_ranks(a);
+    tell_all(a, interval);
+}
+
+static void report_process(const struct tracked *t, FILE *out)
+{
+    char cpu[DURATION_TEXT_MAX], wchan[128] = "-", stack[256] = "", comm[64], rank[16] = "-";
+
+    proc_read_line(t->now.pid, "wchan", wchan, sizeof(wchan));
+    proc_read_line(t->now.pid, "stack", stack, sizeof(stack)); /* for root alone */
+    str_sanitize(comm, sizeof(comm), t->now.comm, strlen(t->now.comm));
+    if (t->rank != RANK_NONE)
+        snprintf(rank, sizeof(rank), "%d", (int)t->rank);
+    fprintf(out, "%8d %8d %4s   %c   %9s  %-16s %s%s%s\n", (int)t->now.pid, (int)t->now.ppid, rank,
+            t->now.state, duration_format(t->now.cpu, cpu), comm, wchan, stack[0] ? "  " : "",
+            stack);
+}
+
+int activity_report(struct activity *a, pid_t root, FILE *out)
+{
+    int r = look(a, root);
+
+    if (r < 0)
+        return r;
+    a->last = USEC_NEVER; /* this look is no end of a sample */
+    fputs("     pid     ppid rank state       cpu  command          waits in\n", out);
+    VEC_FOREACH (&a->procs, t)
+        report_process(t, out);
+    return 0;
+}
