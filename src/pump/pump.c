@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Within a turn of the loop, inputs are judged as they come and collected; a post source commits
+ * them when the turn's handler has returned. Between the judgement and the commit nothing leaves
+ * this process, so a crash in between is as if the input had never arrived.
+ *
+ * TILT. When the journal cannot be written (a full disk), events are kept, no intent is handed
+ * out, and the commit is tried again every RETRY_US. When it succeeds, the held intents go out
+ * in order; those that have been overtaken have a result by then, or core will refuse their
+ * result. When more than KEPT_MAX events wait, the journal is given up for this run: tilted for
+ * good. The job does not notice any of it.
+ *
+ * Stalls. A heartbeat tells how long the loop was not running. That time is taken out of the
+ * pump's clock, because nobody watched the job in it: silence of the watcher is not silence of
+ * the job. */
+
+#include "pump/pump.h"
+
+#include "base/vec.h"
+#include "core/core.h"
+
+#include <assert.h>
+
+#define KEPT_MAX   4096
+#define RETRY_US   (5 * USEC_PER_SEC)
+#define BEAT_US    (2 * USEC_PER_SEC)
+#define STALL_US   (3 * USEC_PER_SEC) /* beyond the beat */
+#define TICK_LEAST (10 * USEC_PER_MSEC)
+#define TURN_MAX   64 /* events in a turn before they are committed in mid-turn */
+
+typedef VEC(struct event) event_vec;
+
+struct pump {
+    sd_event *event;
+    struct journal *journal;
+    struct pump_handlers handlers;
+    void *ctx;
+    struct core *core;
+    struct journal_batch *batch;
+    event_vec turn; /* happened since the last commit */
+    event_vec held; /* intents that wait for a commit */
+    uint64_t next_seq;
+    bool durable; /* the batch holds something that must be on the disk before it is acted on */
+    bool tilted, given_up;
+    usec_t retry_at;     /* monotonic */
+    usec_t clock_offset; /* pump time - monotonic */
+    usec_t last_beat;    /* monotonic */
+    sd_event_source *post, *tick, *beat;
+};
+
+usec_t pump_now(const struct pump *p)
+{
+    return mono_us() + p->clock_offset;
+}
+
+usec_t pump_to_mono(const struct pump *p, usec_t t)
+{
+    return t == USEC_NEVER ? USEC_NEVER : t - p->clock_offset;
+}
+
+bool pump_is_tilted(const struct pump *p)
+{
+    return p->tilted;
+}
+
+static void note(struct pump *p, const struct event *e)
+{
+    if (!p->given_up)
+        journal_batch_add(p->batch, e);
+    *VEC_PUSH(&p->turn) = *e;
+    if (e->kind == EVENT_INTENT)
+        *VEC_PUSH(&p->held) = *e;
+    p->durable |= e->kind == EVENT_INTENT || e->kind == EVENT_JOB_ENDED;
+}
+
+static void enter_tilt(struct pump *p, const struct err *why)
+{
+    p->retry_at = mono_us() + RETRY_US;
+    if (journal_batch_size(p->batch) > KEPT_MAX) {
+        p->given_up = true;
+        p->batch = journal_batch_free(p->batch);
+        p->held.n = 0;
+    }
+    if (p->tilted)
+        return;
+    p->tilted = true;
+    p->handlers.tilted(p->ctx, why);
+}
+
+static void leave_tilt(struct pump *p)
+{
+    p->durable = false;
+    if (!p->tilted)
+        return;
+    p->tilted = false;
+    p->handlers.tilted(p->ctx, NULL);
+}
+
+static int commit(struct pump *p, struct err *e)
+{
+    int r;
+
+    if (p->given_up)
+        return -ENOSPC;
+    r = journal_commit(p->journal, p->batch, p->durable, e);
+    if (r < 0)
+        enter_tilt(p, e);
+    else
+        leave_tilt(p);
+    return r;
+}
+
+/* Handlers may call pump_input(), which starts new lists; so each list is taken first. */
+static void tell(struct pump *p, event_vec *events, void (*fn)(void *, const struct event *))
+{
+    event_vec taken = *events;
+
+    *events = (event_vec){0};
+    VEC_FOREACH (&taken, e)
+        fn(p->ctx, e);
+    VEC_DONE(&taken);
+}
+
+/* Core names the time at which it wants to be called. */
+static void arm_tick(struct pump *p)
+{
+    usec_t due = pump_to_mono(p, core_deadline(p->core)), least = mono_us() + TICK_LEAST;
+
+    if (due == USEC_NEVER) {
+        sd_event_source_set_enabled(p->tick, SD_EVENT_OFF);
+        return;
+    }
+    sd_event_source_set_time(p->tick, (uint64_t)(due > least ? due : least));
+    sd_event_source_set_enabled(p->tick, SD_EVENT_ONESHOT);
+}
+
+static void turn_end(struct pump *p)
+{
+    struct err e = {0};
+    bool retry = p->tilted && mono_us() >= p->retry_at;
+
+    if (p->turn.n == 0 && !retry)
+        return;
+    if (!p->tilted || retry)
+        commit(p, &e);
+    arm_tick(p);
+    tell(p, &p->turn, p->handlers.happened);
+    if (!p->tilted)
+        tell(p, &p->held, p->handlers.intent);
+}
+
+void pump_settle(struct pump *p)
+{
+    while (p->turn.n > 0)
+        turn_end(p);
+}
+
+static int on_post(sd_event_source *s, void *userdata)
+{
+    pump_settle(userdata);
+    return 0;
+}
+
+void pump_input(struct pump *p, const struct event *e)
+{
+    struct event input = *e;
+    struct core_output out = {0};
+
+    assert(event_is_input(e->kind));
+    input.seq = p->next_seq++;
+    input.parent = 0;
+    input.time_us = pump_now(p);
+    core_step(p->core, &input, &out);
+    note(p, &input);
+    VEC_FOREACH (&out.events, derived) {
+        assert(derived->seq == p->next_seq && derived->parent == input.seq);
+        p->next_seq++;
+        note(p, derived);
+    }
+    core_output_done(&out);
+    if (p->turn.n >= TURN_MAX && !p->tilted && p->held.n == 0)
+        turn_end(p);
+}
+
+static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    struct pump *p = userdata;
+    struct event e = {.kind = EVENT_TICK};
+
+    if (pump_now(p) >= core_deadline(p->core))
+        pump_input(p, &e);
+    else
+        arm_tick(p); /* a stall moved the clock back under it */
+    return 0;
+}
+
+static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    struct pump *p = userdata;
+    usec_t now = mono_us(), late = now - p->last_beat - BEAT_US;
+
+    p->last_beat = now;
+    if (late > STALL_US) {
+        p->clock_offset -= late;
+        arm_tick(p);
+        p->handlers.stalled(p->ctx, late);
+    }
+    if (p->tilted)
+        turn_end(p);
+    sd_event_source_set_time_relative(s, BEAT_US);
+    sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+static int fold(struct pump *p, struct err *e)
+{
+    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
+    _cleanup_(freep) struct event *event = xnew(struct event);
+    int r = journal_read(p->journal, 0, &cursor, e);
+
+    while (r >= 0 && (r = journal_next(cursor, event, e)) > 0) {
+        core_fold(p->core, event);
+        /* Time never runs backwards in a journal, whatever the wall clock did since. */
+        if (event->time_us > pump_now(p))
+            p->clock_offset += event->time_us - pump_now(p);
+    }
+    p->next_seq = journal_last_seq(p->journal) + 1;
+    return r;
+}
+
+static int add_sources(struct pump *p)
+{
+    int r = sd_event_add_post(p->event, &p->post, on_post, p);
+
+    if (r >= 0)
+        r = sd_event_add_time_relative(p->event, &p->beat, CLOCK_MONOTONIC, BEAT_US,
+                                       100 * USEC_PER_MSEC, on_beat, p);
+    if (r >= 0)
+        r = sd_event_add_time(p->event, &p->tick, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_tick, p);
+    if (r >= 0)
+        r = sd_event_source_set_enabled(p->tick, SD_EVENT_OFF);
+    /* Data that waits to be read is older than a deadline that has passed. */
+    if (r >= 0)
+        r = sd_event_source_set_priority(p->tick, SD_EVENT_PRIORITY_NORMAL + 10);
+    /* A stall must be noticed before anything else is judged. */
+    if (r >= 0)
+        r = sd_event_source_set_priority(p->beat, SD_EVENT_PRIORITY_IMPORTANT);
+    return r;
+}
+
+int pump_new(sd_event *event, struct journal *j, const struct pump_handlers *handlers, void *ctx,
+             struct pump **ret, struct err *e)
+{
+    _cleanup_(pump_freep) struct pump *p = xnew(struct pump);
+    int r;
+
+    p->event = sd_event_ref(event);
+    p->journal = j;
+    p->handlers = *handlers;
+    p->ctx = ctx;
+    p->core = core_new();
+    p->batch = journal_batch_new();
+    p->last_beat = mono_us();
+    p->clock_offset = now_us() - p->last_beat;
+    r = fold(p, e);
+    if (r < 0)
+        return r;
+    r = add_sources(p);
+    if (r < 0)
+        return err_set(e, r, "event loop: %s", strerror(-r));
+    *ret = TAKE(p);
+    return 0;
+}
+
+struct pump *pump_free(struct pump *p)
+{
+    if (!p)
+        return NULL;
+    sd_event_source_disable_unref(p->post);
+    sd_event_source_disable_unref(p->tick);
+    sd_event_source_disable_unref(p->beat);
+    sd_event_unref(p->event);
+    VEC_DONE(&p->turn);
+    VEC_DONE(&p->held);
+    journal_batch_free(p->batch);
+    core_free(p->core);
+    free(p);
+    return NULL;
+}
+
+void pump_pending(const struct pump *p, void (*fn)(void *ctx, const struct event *intent),
+                  void *ctx)
+{
+    core_pending(p->core, fn, ctx);
+}
+
+int pump_close(struct pump *p, struct err *e)
+{
+    return p->given_up || journal_batch_size(p->batch) == 0 ? 0 : commit(p, e);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_PUMP_REPLAY_H
+#define REKNIT_PUMP_REPLAY_H
+
+/* Feeds the inputs of a journal to a fresh core and compares what it derives with what stands in
+ * the journal. */
+
+#include "journal/journal.h"
+
+struct replay_result {
+    uint64_t inputs, derived; /* that were compared */
+    bool differs;
+    uint64_t seq;   /* of the first difference */
+    char where[96]; /* the member, "" = the event as a whole */
+    bool has_recorded, has_derived;
+    struct event recorded, fresh; /* the two sides, where there is one */
+};
+
+/* 0 also when there is a difference; negative errno when the journal cannot be read. */
+int replay(struct journal *j, struct replay_result *ret, struct err *e);
+
+#endif
