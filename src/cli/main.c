@@ -2,6 +2,7 @@
 
 /* reknit: finds the verb, answers --help and --version, leaves the rest to the verb. */
 
+#include "action/keeper.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -11,10 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct verb verb_catalog, verb_config, verb_diagnose;
+extern const struct verb verb_catalog, verb_config, verb_diagnose, verb_run;
 
 static const struct verb *const verbs[] = {
     &verb_diagnose,
+    &verb_run,
     &verb_catalog,
     &verb_config,
     NULL,
@@ -67,6 +69,8 @@ int main(int argc, char **argv)
     const struct verb *verb;
 
     log_init("reknit", LOG_LEVEL_INFO);
+    if (argc > 1 && streq(argv[1], KEEPER_VERB))
+        return keeper_main(argc - 1, argv + 1);
     if (argc < 2 || streq(argv[1], "--help") || streq(argv[1], "-h") || streq(argv[1], "help")) {
         print_help();
         return argc < 2 ? EXIT_USAGE : EXIT_OK;

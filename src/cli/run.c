@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknit run: the command line; session.c does the work. */
+
+#include "base/str.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/session.h"
+#include "cli/state.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <string.h>
+
+extern const struct verb verb_run;
+
+#define LOG_LIMIT_DEFAULT (UINT64_C(1) << 30)
+#define LOG_LIMIT_MIN     (UINT64_C(1) << 20)
+#define CATALOGS_MAX      32
+
+/* "64M", "2G"; -EINVAL */
+static int parse_size(const char *text, uint64_t *ret)
+{
+    static const char units[] = "KMGT";
+    char number[32], *end;
+    long long v;
+    const char *unit;
+
+    str_copy(number, sizeof(number), text);
+    end = number + strlen(number);
+    unit = end > number ? strchr(units, toupper((unsigned char)end[-1])) : NULL;
+    if (unit && *unit)
+        end[-1] = '\0';
+    if (str_to_i64(number, &v) < 0 || v < 0 || v > 1 << 20)
+        return -EINVAL;
+    *ret = (uint64_t)v << (unit && *unit ? 10 * (unit - units + 1) : 0);
+    return 0;
+}
+
+static int take_option(struct session_options *o, const char **catalogs, int opt, const char *arg)
+{
+    switch (opt) {
+    case 'n':
+        if (!state_name_is_valid(arg))
+            return usage_error("run", "'%s' is no good name: use letters, digits and . _ - + @",
+                               arg);
+        STR_COPY(o->name, arg);
+        return 0;
+    case 'p':
+        o->policy_file = arg;
+        return 0;
+    case 'l':
+        o->log_dir = arg;
+        return 0;
+    case 's':
+        if (parse_size(arg, &o->log_limit) < 0 || o->log_limit < LOG_LIMIT_MIN)
+            return usage_error("run", "--log-limit wants a size of at least 1M, as in 512M or 2G");
+        return 0;
+    case 'c':
+        if (o->n_catalogs == CATALOGS_MAX)
+            return usage_error("run", "too many --catalog");
+        catalogs[o->n_catalogs++] = arg;
+        return 0;
+    case 'q':
+        o->quiet = true;
+        return 0;
+    case 'f':
+        if (!streq(arg, "text") && !streq(arg, "json"))
+            return usage_error("run", "--format is text or json");
+        o->json = streq(arg, "json");
+        return 0;
+    default:
+        return usage_error("run", "wrong option");
+    }
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"name", required_argument, NULL, 'n'},    {"policy", required_argument, NULL, 'p'},
+        {"log-dir", required_argument, NULL, 'l'}, {"log-limit", required_argument, NULL, 's'},
+        {"catalog", required_argument, NULL, 'c'}, {"quiet", no_argument, NULL, 'q'},
+        {"format", required_argument, NULL, 'f'},  {0},
+    };
+    const char *catalogs[CATALOGS_MAX];
+    struct session_options o = {.log_limit = LOG_LIMIT_DEFAULT, .catalogs = catalogs};
+    int opt;
+
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, "+q", options, NULL)) >= 0) {
+        int r = take_option(&o, catalogs, opt, optarg);
+
+        if (r != 0)
+            return r;
+    }
+    if (optind == argc)
+        return usage_error("run", "which command? Put it behind --");
+    o.argv = argv + optind;
+    if (o.name[0] == '\0')
+        state_default_name(o.argv, o.name);
+    return session_run(&o);
+}
+
+const struct verb verb_run = {
+    .name = "run",
+    .summary = "run a command, find out why it failed or hangs, and restart it or stop",
+    .help =
+        "usage: reknit run [OPTION]... [--] COMMAND [ARGUMENT]...\n"
+        "\n"
+        "Runs COMMAND and watches it. Its output passes through unchanged and is kept in a log.\n"
+        "When it crashes or hangs, all its processes are ended and it is started again, from a\n"
+        "budget that only progress refills; when another try is pointless, reknit stops.\n"
+        "\n"
+        "  --name NAME        the job's name (default: the script's, and a hash of the command);\n"
+        "                     of one name only one can run at a time\n"
+        "  --policy FILE      what may be done for which cause (see 'reknit config')\n"
+        "  --log-dir DIR      keep the logs of the attempts in DIR\n"
+        "  --log-limit SIZE   keep so much of each attempt's output (1G)\n"
+        "  --catalog DIR      more failure signatures (repeatable)\n"
+        "  --quiet            say only what is wrong with reknit itself\n"
+        "  --format text|json json: at the end, a summary as one object on standard error\n"
+        "\n"
+        "Exit status: that of the job (128 + n when signal n ended it); 75 when reknit stopped it\n"
+        "because another try is pointless; 126, 127 when the command cannot be run; 2 when this\n"
+        "command line is wrong.\n"
+        "\n"
+        "In the job's environment: REKNIT_ATTEMPT (from 1), REKNIT_RESTART_COUNT (from 0),\n"
+        "REKNIT_RUN (unique to this run).\n"
+        "\n"
+        "SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on, and the job is not restarted after;\n"
+        "a second one ends everything at once. SIGUSR1 and SIGUSR2 go to the command itself.\n"
+        "State is kept below $REKNIT_STATE_DIR, $XDG_STATE_HOME/reknit or ~/.local/state/reknit.\n",
+    .run = run,
+};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A line that cannot be written now, because the job is in the middle of one of its own, waits for
+ * the end of that line, but not for long: a progress bar never ends its line. Then ours begins on
+ * a new one. Standard error is never waited for: if its reader does not read, lines are kept, and
+ * beyond LINES_MAX the oldest are dropped. */
+
+#include "cli/say.h"
+
+#include "base/str.h"
+#include "base/time.h"
+#include "base/vec.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATIENCE_US  (300 * USEC_PER_MSEC)
+#define LINES_MAX    256
+#define LINE_MAX_LEN 1024
+
+struct say {
+    sd_event *event;
+    sd_event_source *patience;
+    bool quiet, color, raw, mid_line;
+    VEC(char *) waiting;
+};
+
+static bool can_write(void)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return poll(&p, 1, 0) != 0;
+}
+
+static void write_out(const struct strbuf *b)
+{
+    size_t done = 0;
+
+    while (done < b->len) {
+        ssize_t n = write(STDERR_FILENO, b->s + done, b->len - done);
+
+        if (n <= 0)
+            return;
+        done += (size_t)n;
+    }
+}
+
+static void write_waiting(struct say *s)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+    const char *end = s->raw ? "\r\n" : "\n";
+
+    if (s->waiting.n == 0 || !can_write())
+        return;
+    if (s->mid_line)
+        strbuf_adds(&b, end);
+    VEC_FOREACH (&s->waiting, line) {
+        strbuf_addf(&b, "%sreknit:%s %s%s", s->color ? "\033[1;36m" : "", s->color ? "\033[0m" : "",
+                    *line, end);
+        free(*line);
+    }
+    s->waiting.n = 0;
+    s->mid_line = false;
+    write_out(&b);
+}
+
+static int on_patience(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    write_waiting(userdata);
+    return 0;
+}
+
+static void arm(struct say *s)
+{
+    if (s->patience) {
+        sd_event_source_set_time_relative(s->patience, PATIENCE_US);
+        sd_event_source_set_enabled(s->patience, SD_EVENT_ONESHOT);
+        return;
+    }
+    sd_event_add_time_relative(s->event, &s->patience, CLOCK_MONOTONIC, PATIENCE_US, 10000,
+                               on_patience, s);
+}
+
+void say_set_mid_line(struct say *s, bool mid_line)
+{
+    s->mid_line = mid_line;
+    if (!mid_line)
+        write_waiting(s);
+}
+
+void say_set_raw(struct say *s, bool raw)
+{
+    s->raw = raw;
+}
+
+static void add(struct say *s, const char *format, va_list ap)
+{
+    char text[LINE_MAX_LEN];
+
+    vsnprintf(text, sizeof(text), format, ap);
+    if (s->waiting.n == LINES_MAX) {
+        free(s->waiting.v[0]);
+        VEC_REMOVE(&s->waiting, 0);
+    }
+    *VEC_PUSH(&s->waiting) = xstrdup(text);
+    if (!s->mid_line)
+        write_waiting(s);
+    if (s->waiting.n > 0)
+        arm(s);
+}
+
+void say(struct say *s, const char *format, ...)
+{
+    va_list ap;
+
+    if (s->quiet)
+        return;
+    va_start(ap, format);
+    add(s, format, ap);
+    va_end(ap);
+}
+
+void say_loud(struct say *s, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    add(s, format, ap);
+    va_end(ap);
+}
+
+struct say *say_new(sd_event *event, bool quiet)
+{
+    struct say *s = xnew(struct say);
+
+    s->event = sd_event_ref(event);
+    s->quiet = quiet;
+    s->color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
+    return s;
+}
+
+struct say *say_free(struct say *s)
+{
+    if (!s)
+        return NULL;
+    write_waiting(s);
+    VEC_FOREACH (&s->waiting, line)
+        free(*line);
+    VEC_DONE(&s->waiting);
+    sd_event_source_disable_unref(s->patience);
+    sd_event_unref(s->event);
+    free(s);
+    return NULL;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CLI_SAY_H
+#define REKNIT_CLI_SAY_H
+
+/* reknit's own lines on standard error, between the job's, never inside of one. */
+
+#include "base/cleanup.h"
+
+#include <stdbool.h>
+#include <systemd/sd-event.h>
+
+struct say;
+
+/* quiet: only say_loud() is heard. */
+struct say *say_new(sd_event *event, bool quiet);
+struct say *say_free(struct say *s); /* what still waits is written */
+DEFINE_CLEANUP(struct say *, say_free);
+
+/* Whether the job's output stands at the beginning of a line now, wherever that shares the screen
+ * or file with standard error. While it does not, lines wait for a moment. */
+void say_set_mid_line(struct say *s, bool mid_line);
+/* The terminal is raw: lines need their own carriage return. */
+void say_set_raw(struct say *s, bool raw);
+
+void say(struct say *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void say_loud(struct say *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The lock is a flock() on ROOT/NAME/lock. Its open file is inherited by the keeper (never by the
+ * job), so it is free only when reknit and keeper are both gone, and a keeper goes only when no
+ * process of the job is left. Whoever gets the lock may start a copy.
+ *
+ * That leaves one gap: reknit and keeper both killed by SIGKILL. So the file also says which
+ * REKNIT_RUN the processes carry in their environment, and which cgroup they are in; whoever gets
+ * the lock kills those first. An orderly end empties the file. */
+
+#include "cli/state.h"
+
+#include "action/cgroup.h"
+#include "base/hash.h"
+#include "base/proctree.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define RUNS_KEPT     20 /* folders run-N of a job */
+#define LEFTOVER_WAIT (30 * USEC_PER_SEC)
+#define NAME_BASE_MAX 64
+#define JOBS_LISTED   10000
+#define FILES_PER_RUN 10000
+
+bool state_name_is_valid(const char *name)
+{
+    size_t n = strlen(name);
+
+    if (n == 0 || n >= JOB_NAME_LEN || !isalnum((unsigned char)name[0]))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)name[i]) && !strchr("._-+@", name[i]))
+            return false;
+    return true;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* The script that a launcher starts says more than the launcher. */
+static const char *pick_script(char *const *argv)
+{
+    static const char *const suffixes[] = {".py", ".sh", ".pl", ".jl"};
+
+    for (size_t i = 1; argv[i]; i++)
+        for (size_t k = 0; k < ARRAY_SIZE(suffixes); k++)
+            if (str_endswith(argv[i], suffixes[k]))
+                return base_name(argv[i]);
+    return base_name(argv[0]);
+}
+
+void state_default_name(char *const *argv, char ret[JOB_NAME_LEN])
+{
+    char base[NAME_BASE_MAX], cwd[PATH_MAX];
+    uint64_t h = HASH_INIT;
+
+    if (!getcwd(cwd, sizeof(cwd)))
+        cwd[0] = '\0';
+    h = hash_bytes(h, cwd, strlen(cwd) + 1);
+    for (size_t i = 0; argv[i]; i++)
+        h = hash_bytes(h, argv[i], strlen(argv[i]) + 1);
+    str_copy(base, sizeof(base), pick_script(argv));
+    for (char *s = base; *s; s++)
+        if (!isalnum((unsigned char)*s) && !strchr("._-+@", *s))
+            *s = '_';
+    snprintf(ret, JOB_NAME_LEN, "%s%s-%06x", isalnum((unsigned char)base[0]) ? "" : "job", base,
+             (unsigned)(h & 0xffffff));
+}
+
+static int __attribute__((format(printf, 3, 4)))
+path_printf(char ret[PATH_MAX], struct err *e, const char *format, ...)
+{
+    va_list ap;
+    int n;
+
+    va_start(ap, format);
+    n = vsnprintf(ret, PATH_MAX, format, ap);
+    va_end(ap);
+    return n < PATH_MAX ? 0 : err_set(e, -ENAMETOOLONG, "the path of the state folder is too long");
+}
+
+int state_root(char ret[PATH_MAX], struct err *e)
+{
+    const char *ours = getenv("REKNIT_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME"),
+               *home = getenv("HOME");
+
+    if (ours && ours[0] == '/')
+        return path_printf(ret, e, "%s", ours);
+    if (xdg && xdg[0] == '/') /* the specification: a relative path is to be ignored */
+        return path_printf(ret, e, "%s/reknit", xdg);
+    if (home && home[0] == '/')
+        return path_printf(ret, e, "%s/.local/state/reknit", home);
+    return err_set(e, -ENOENT, "where to keep the state? Set HOME or REKNIT_STATE_DIR");
+}
+
+int state_journal_path(const char *name, char ret[PATH_MAX], struct err *e)
+{
+    char root[PATH_MAX];
+    int r = state_root(root, e);
+
+    if (r < 0)
+        return r;
+    if (!state_name_is_valid(name))
+        return err_set(e, -EINVAL, "'%s' is no name of a job", name);
+    return path_printf(ret, e, "%s/%s/journal.db", root, name);
+}
+
+/* mkdir -p, for this user alone. */
+static int make_folders(const char *path, struct err *e)
+{
+    char part[PATH_MAX];
+
+    STR_COPY(part, path);
+    for (char *s = part + 1;; s++) {
+        char c = *s;
+
+        if (c != '/' && c != '\0')
+            continue;
+        *s = '\0';
+        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+            return err_set(e, -errno, "%s: %s", part, strerror(errno));
+        if (c == '\0')
+            return 0;
+        *s = c;
+    }
+}
+
+struct names {
+    VEC(char *) v;
+};
+
+static void names_done(struct names *n)
+{
+    VEC_FOREACH (&n->v, s)
+        free(*s);
+    VEC_DONE(&n->v);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int state_each_job(int (*fn)(void *ctx, const char *name), void *ctx, struct err *e)
+{
+    __attribute__((cleanup(names_done))) struct names names = {0};
+    _cleanup_(closedirp) DIR *dir = NULL;
+    char root[PATH_MAX];
+    struct dirent *entry;
+    int r = state_root(root, e);
+
+    if (r < 0)
+        return r;
+    dir = opendir(root);
+    if (!dir)
+        return errno == ENOENT ? 0 : err_set(e, -errno, "%s: %s", root, strerror(errno));
+    while ((entry = readdir(dir)) && names.v.n < JOBS_LISTED) {
+        char path[PATH_MAX];
+
+        if (state_name_is_valid(entry->d_name) &&
+            path_printf(path, NULL, "%s/%s/journal.db", root, entry->d_name) == 0 &&
+            access(path, F_OK) == 0)
+            *VEC_PUSH(&names.v) = xstrdup(entry->d_name);
+    }
+    if (names.v.n > 0)
+        qsort(names.v.v, names.v.n, sizeof(names.v.v[0]), compare_names);
+    VEC_FOREACH (&names.v, name) {
+        r = fn(ctx, *name);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* What stands in the lock file: who holds it, and what its processes can be found by. */
+struct holder {
+    int pid;
+    uint64_t start;
+    char run_id[RUN_ID_LEN];
+    char cgroup[CGROUP_PATH_MAX];
+};
+
+static bool read_holder(int fd, struct holder *ret)
+{
+    char text[CGROUP_PATH_MAX + 128];
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+    *ret = (struct holder){0};
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    return sscanf(text, "%d %" SCNu64 " %16s %511s", &ret->pid, &ret->start, ret->run_id,
+                  ret->cgroup) >= 3;
+}
+
+static void write_holder(const struct job_home *h, const char *cgroup)
+{
+    char text[CGROUP_PATH_MAX + 128];
+    struct proc self;
+    int n;
+
+    if (proc_read(getpid(), &self) < 0)
+        self = (struct proc){.pid = getpid()};
+    n = snprintf(text, sizeof(text), "%d %" PRIu64 " %s %s\n", (int)self.pid, self.start, h->run_id,
+                 cgroup);
+    if (ftruncate(h->lock, 0) < 0 || pwrite(h->lock, text, (size_t)n, 0) != n)
+        return; /* a full disk: then only the environment of the processes tells */
+}
+
+void job_home_note_cgroup(struct job_home *h, const char *cgroup)
+{
+    write_holder(h, cgroup);
+}
+
+static bool is_alive(const struct holder *holder)
+{
+    struct proc p;
+
+    return proc_read(holder->pid, &p) == 0 && p.start == holder->start && !proc_is_dead(&p);
+}
+
+static int take_lock(struct job_home *h, const char *name, struct err *e)
+{
+    struct holder holder;
+
+    if (flock(h->lock, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    if (errno != EWOULDBLOCK)
+        return err_set(e, -errno, "%s/lock: %s", h->path, strerror(errno));
+    if (read_holder(h->lock, &holder) && is_alive(&holder))
+        return err_set(e, -EBUSY,
+                       "the job '%s' is running already, under reknit process %d; end that one, or "
+                       "choose another name with --name",
+                       name, holder.pid);
+    fprintf(stderr, "reknit: the last run of '%s' was killed; waiting for its processes to end\n",
+            name);
+    while (flock(h->lock, LOCK_EX) < 0)
+        if (errno != EINTR)
+            return err_set(e, -errno, "%s/lock: %s", h->path, strerror(errno));
+    return 0;
+}
+
+static bool belongs_to(const struct proc *p, const char *run_id)
+{
+    char id[64];
+
+    return !proc_is_dead(p) && proc_getenv(p->pid, "REKNIT_RUN", id, sizeof(id)) == 0 &&
+           streq(id, run_id);
+}
+
+static void await_end(pid_t pid)
+{
+    struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+
+    if (p.fd < 0)
+        return;
+    poll(&p, 1, 1000);
+    close(p.fd);
+}
+
+/* Returns how many were found, killed, and are probably gone now. */
+static size_t kill_marked(const char *run_id)
+{
+    _cleanup_proc_list_ struct proc_list all = {0}, ours = {0};
+
+    if (proc_list_all(&all) < 0)
+        return 0;
+    VEC_FOREACH (&all.procs, p)
+        if (p->pid != getpid() && belongs_to(p, run_id))
+            *VEC_PUSH(&ours.procs) = *p;
+    proc_list_signal(&ours, SIGKILL);
+    VEC_FOREACH (&ours.procs, p)
+        await_end(p->pid);
+    return ours.procs.n;
+}
+
+static int kill_leftovers(struct job_home *h, struct err *e)
+{
+    usec_t give_up = mono_us() + LEFTOVER_WAIT;
+    struct holder last;
+    size_t n;
+
+    if (!read_holder(h->lock, &last))
+        return 0;
+    cgroup_kill(last.cgroup);
+    while ((n = kill_marked(last.run_id)) > 0) {
+        h->leftovers += n;
+        if (mono_us() > give_up)
+            return err_set(e, -EBUSY,
+                           "%zu processes of the last run cannot be killed (look for "
+                           "REKNIT_RUN=%s in /proc/PID/environ); two copies must never run",
+                           n, last.run_id);
+    }
+    cgroup_remove(last.cgroup);
+    return 0;
+}
+
+/* The number in "run-N", 0 = it is no such name. */
+static unsigned run_number(const char *name)
+{
+    long long v;
+
+    if (!str_startswith(name, "run-") || str_to_i64(name + 4, &v) < 0 || v <= 0 || v > UINT32_MAX)
+        return 0;
+    return (unsigned)v;
+}
+
+/* Only files and no folders: what is in there was written by reknit. */
+static void remove_run(const char *path)
+{
+    _cleanup_(closedirp) DIR *dir = opendir(path);
+    struct dirent *entry;
+
+    for (int i = 0; dir && i < FILES_PER_RUN && (entry = readdir(dir)); i++)
+        if (entry->d_name[0] != '.')
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    rmdir(path);
+}
+
+static int make_run(struct job_home *h, struct err *e)
+{
+    _cleanup_(closedirp) DIR *dir = opendir(h->path);
+    struct dirent *entry;
+    int r;
+
+    while (dir && (entry = readdir(dir)))
+        if (run_number(entry->d_name) > h->run)
+            h->run = run_number(entry->d_name);
+    h->run++;
+    if (h->run > RUNS_KEPT) {
+        char old[PATH_MAX];
+
+        if (path_printf(old, NULL, "%s/run-%u", h->path, h->run - RUNS_KEPT) == 0)
+            remove_run(old);
+    }
+    r = path_printf(h->run_path, e, "%s/run-%u", h->path, h->run);
+    return r < 0 ? r : make_folders(h->run_path, e);
+}
+
+static void make_run_id(char ret[RUN_ID_LEN])
+{
+    uint64_t v;
+
+    if (getrandom(&v, sizeof(v), 0) != sizeof(v))
+        v = (uint64_t)now_us() ^ (uint64_t)getpid() << 48;
+    snprintf(ret, RUN_ID_LEN, "%016" PRIx64, v);
+}
+
+static int home_open(const char *name, struct job_home *h, struct err *e)
+{
+    char root[PATH_MAX], lock[PATH_MAX];
+    int r = state_root(root, e);
+
+    if (r >= 0)
+        r = path_printf(h->path, e, "%s/%s", root, name);
+    if (r >= 0)
+        r = make_folders(h->path, e);
+    if (r >= 0)
+        r = path_printf(lock, e, "%s/lock", h->path);
+    if (r < 0)
+        return r;
+    h->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (h->lock < 0)
+        return err_set(e, -errno, "%s: %s", lock, strerror(errno));
+    r = take_lock(h, name, e);
+    if (r >= 0)
+        r = kill_leftovers(h, e);
+    if (r >= 0)
+        r = make_run(h, e);
+    if (r < 0)
+        return r;
+    make_run_id(h->run_id);
+    write_holder(h, "");
+    return 0;
+}
+
+int job_home_open(const char *name, struct job_home *ret, struct err *e)
+{
+    struct job_home h = {.lock = -1};
+    int r = home_open(name, &h, e);
+
+    if (r < 0) {
+        if (h.lock >= 0)
+            close(h.lock);
+        return r;
+    }
+    *ret = h;
+    return 0;
+}
+
+void job_home_close(struct job_home *h)
+{
+    if (h->lock < 0)
+        return;
+    if (ftruncate(h->lock, 0) < 0) {
+        /* the next run then looks for processes that are not there */
+    }
+    close(take_fd(&h->lock));
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CLI_STATE_H
+#define REKNIT_CLI_STATE_H
+
+/* Where jobs leave their traces: ROOT/NAME/{lock,journal.db,run-N/}. ROOT is $REKNIT_STATE_DIR, or
+ * $XDG_STATE_HOME/reknit, or ~/.local/state/reknit. */
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "core/model/event.h"
+
+#include <limits.h>
+
+#define RUN_ID_LEN 17 /* 16 hexadecimal digits */
+
+/* Letters, digits, "._-+@", not beginning with a dot or dash: a folder name, safe to type. */
+bool state_name_is_valid(const char *name);
+
+/* "train.py-1a2b3c" of the script and of a hash over folder and command. */
+void state_default_name(char *const *argv, char ret[JOB_NAME_LEN]);
+
+int state_root(char ret[PATH_MAX], struct err *e);
+int state_journal_path(const char *name, char ret[PATH_MAX], struct err *e);
+
+/* Calls fn for the name of each job that has a journal, sorted. */
+int state_each_job(int (*fn)(void *ctx, const char *name), void *ctx, struct err *e);
+
+/* A job's folder, held by this process and by nobody else. */
+struct job_home {
+    char path[PATH_MAX];     /* ROOT/NAME */
+    char run_path[PATH_MAX]; /* ROOT/NAME/run-N */
+    char run_id[RUN_ID_LEN]; /* REKNIT_RUN of its processes */
+    unsigned run;
+    int lock;         /* the keeper holds it too: it lasts until no process is left */
+    size_t leftovers; /* processes of the last run that had to be killed */
+};
+
+/* Makes the folder and takes the lock. -EBUSY: somebody runs that job now; the text says who.
+ * Waits while the keeper of a run whose reknit was killed still ends its processes, and kills what
+ * a run left that lost its keeper too. Then makes run-N, and forgets the oldest of many runs. */
+int job_home_open(const char *name, struct job_home *ret, struct err *e);
+void job_home_close(struct job_home *h); /* the run ended in order: nothing is left behind */
+
+/* So that the next run can find the processes even if everything here is killed. */
+void job_home_note_cgroup(struct job_home *h, const char *cgroup);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Goodput is the share of a run's wall time in which steps were completed that were kept.
+ *
+ * An attempt's useful time reaches from the beginning of its first step to its last step that was
+ * kept. All steps are kept when the job ended well in that attempt. Otherwise those are kept that
+ * no later attempt did again: below the first step of the next attempt that got to a step. Where
+ * no later attempt got that far, or step numbers say nothing (they began anew within an attempt),
+ * the last durable checkpoint says what was kept; without one, nothing was.
+ *
+ * Everything else is lost: start-up, waiting between attempts, the steps that had to be repeated,
+ * the time between the last step and the end. Useful and lost time add up to the wall time. */
+
+#include "cli/story.h"
+
+#include "base/str.h"
+
+static void attempt_done(struct story_attempt *a)
+{
+    VEC_FOREACH (&a->facts, e)
+        free(*e);
+    VEC_DONE(&a->facts);
+    VEC_DONE(&a->points);
+    free(a->incident);
+}
+
+void story_done(struct story *s)
+{
+    VEC_FOREACH (&s->runs, run) {
+        VEC_FOREACH (&run->attempts, a)
+            attempt_done(a);
+        VEC_DONE(&run->attempts);
+    }
+    VEC_DONE(&s->runs);
+}
+
+struct story_run *story_last_run(struct story *s)
+{
+    return s->runs.n > 0 ? &s->runs.v[s->runs.n - 1] : NULL;
+}
+
+struct story_attempt *story_last_attempt(struct story_run *run)
+{
+    return run && run->attempts.n > 0 ? &run->attempts.v[run->attempts.n - 1] : NULL;
+}
+
+static void begin_run(struct story *s, const struct event *e)
+{
+    struct story_run *run;
+
+    if (s->runs.n == STORY_RUNS_MAX) {
+        VEC_FOREACH (&s->runs.v[0].attempts, a)
+            attempt_done(a);
+        VEC_DONE(&s->runs.v[0].attempts);
+        VEC_REMOVE(&s->runs, 0);
+    }
+    run = VEC_PUSH(&s->runs);
+    STR_COPY(s->job, e->job);
+    run->seen = e->seen;
+    run->began = e->time_us;
+    run->ended = USEC_NEVER;
+    run->policy = s->policy;
+}
+
+static void begin_attempt(struct story_run *run, const struct event *e)
+{
+    struct story_attempt *a;
+
+    if (run->attempts.n == STORY_ATTEMPTS_MAX)
+        return;
+    a = VEC_PUSH(&run->attempts);
+    a->number = e->attempt;
+    a->started = e->time_us;
+    a->ended = a->checkpoint_at = USEC_NEVER;
+    a->first_step = a->last_step = a->loaded_step = a->checkpoint_step = STEP_NONE;
+    a->stride = 1;
+    STR_COPY(a->log, e->started.log);
+}
+
+/* Every other point goes when there are too many; from then on every other one is skipped. */
+static void add_point(struct story_attempt *a, usec_t at, int64_t step)
+{
+    if (++a->skipped < a->stride && a->points.n > 0)
+        return;
+    a->skipped = 0;
+    if (a->points.n == STORY_POINTS_MAX) {
+        for (size_t i = 0; i < STORY_POINTS_MAX / 2; i++)
+            a->points.v[i] = a->points.v[2 * i];
+        a->points.n = STORY_POINTS_MAX / 2;
+        a->stride *= 2;
+    }
+    *VEC_PUSH(&a->points) = (struct story_point){.at = at, .step = step};
+}
+
+static void add_step(struct story_attempt *a, const struct event *e)
+{
+    int64_t step = e->signal.step.step;
+
+    if (step != STEP_NONE && a->last_step != STEP_NONE && step + 1 < a->last_step)
+        a->numbers_reset = true;
+    a->steps_seen++;
+    if (a->first_step == STEP_NONE)
+        a->first_step = step;
+    if (step != STEP_NONE)
+        a->last_step = step;
+    add_point(a, e->time_us, step);
+}
+
+static void add_checkpoint(struct story_attempt *a, const struct event *e)
+{
+    const struct checkpoint_fact *c = &e->signal.checkpoint;
+
+    if (c->edge == EDGE_POINT && c->step != STEP_NONE)
+        a->loaded_step = c->step;
+    if (c->edge != EDGE_END)
+        return;
+    a->checkpoint_step = c->step != STEP_NONE ? c->step : a->last_step;
+    a->checkpoint_at = e->time_us;
+}
+
+static void keep_fact(struct story_attempt *a, const struct event *e)
+{
+    if (a->facts.n < STORY_FACTS_MAX)
+        *VEC_PUSH(&a->facts) = xmemdup(e, sizeof(*e));
+}
+
+static void end_run(struct story_run *run, const struct event *e)
+{
+    run->ended = e->time_us;
+    run->over = true;
+    run->end = e->ended;
+}
+
+static void add_to_attempt(struct story_attempt *a, const struct event *e)
+{
+    switch (e->kind) {
+    case EVENT_SIGNAL:
+        if (e->signal.kind == SIGNAL_STEP)
+            add_step(a, e);
+        else if (e->signal.kind == SIGNAL_CHECKPOINT)
+            add_checkpoint(a, e);
+        break;
+    case EVENT_ATTEMPT_EXITED:
+        a->exited = true;
+        a->exit = e->exited;
+        break;
+    case EVENT_ATTEMPT_GONE:
+        a->ended = e->time_us;
+        break;
+    case EVENT_VERDICT:
+        free(a->incident);
+        a->incident = xmemdup(&e->incident, sizeof(e->incident));
+        break;
+    case EVENT_DECISION:
+        a->decided = true;
+        a->decision = e->decision;
+        keep_fact(a, e);
+        break;
+    case EVENT_FINDING:
+    case EVENT_INTERRUPTED:
+    case EVENT_INTENT:
+    case EVENT_RESULT:
+    case EVENT_OPERATOR:
+        keep_fact(a, e);
+        break;
+    default:
+        break;
+    }
+}
+
+static void lose(struct story_run *run, const struct event *e)
+{
+    struct story_attempt *a = story_last_attempt(run);
+
+    if (run->over)
+        return;
+    run->lost = true;
+    if (a && a->ended == USEC_NEVER) {
+        a->lost = true;
+        a->ended = e->time_us;
+    }
+}
+
+void story_add(struct story *s, const struct event *e)
+{
+    struct story_run *run = story_last_run(s);
+    struct story_attempt *a;
+
+    /* When a run was lost, its last sign of life is the time that counts, not its discovery. */
+    if (e->kind == EVENT_RUNNER_LOST && run) {
+        struct event then = *e;
+
+        then.time_us = s->last_event;
+        lose(run, &then);
+    }
+    s->last_event = e->time_us;
+    s->events++;
+    if (e->kind == EVENT_POLICY)
+        s->policy = e->policy;
+    else if (e->kind == EVENT_JOB_SEEN)
+        begin_run(s, e);
+    else if (run && e->kind == EVENT_ATTEMPT_STARTED)
+        begin_attempt(run, e);
+    else if (run && e->kind == EVENT_JOB_ENDED)
+        end_run(run, e);
+    a = story_last_attempt(run);
+    if (a)
+        add_to_attempt(a, e);
+}
+
+/* The first step of the nearest later attempt that got to one, STEP_NONE = there is none. */
+static int64_t resumed_at(const struct story_run *run, size_t i, bool *ret_reset)
+{
+    for (size_t k = i + 1; k < run->attempts.n; k++) {
+        const struct story_attempt *b = &run->attempts.v[k];
+
+        if (b->steps_seen == 0)
+            continue;
+        *ret_reset = b->numbers_reset;
+        return b->loaded_step != STEP_NONE && b->loaded_step < b->first_step ? b->loaded_step + 1
+                                                                             : b->first_step;
+    }
+    return STEP_NONE;
+}
+
+/* When the last step that is not above `step` was completed; 0 = none was. */
+static usec_t reached(const struct story_attempt *a, int64_t step)
+{
+    usec_t at = 0;
+
+    VEC_FOREACH (&a->points, p)
+        if (p->step <= step)
+            at = p->at;
+    return at;
+}
+
+/* When the last step that was kept was completed; 0 = none was kept. */
+static usec_t kept_until(const struct story_run *run, size_t i)
+{
+    const struct story_attempt *a = &run->attempts.v[i];
+    bool last = i + 1 == run->attempts.n, reset = false;
+    int64_t resumed;
+
+    if (a->points.n == 0)
+        return 0;
+    if (last && (!run->over ? !run->lost : run->end.action == ACTION_COMPLETE))
+        return a->points.v[a->points.n - 1].at;
+    resumed = resumed_at(run, i, &reset);
+    if (resumed != STEP_NONE && !reset && !a->numbers_reset)
+        return reached(a, resumed - 1);
+    return a->checkpoint_at != USEC_NEVER ? a->checkpoint_at : 0;
+}
+
+/* The first step began one step's time before it was completed. */
+static usec_t steps_began(const struct story_attempt *a)
+{
+    const struct story_point *first = &a->points.v[0], *last = &a->points.v[a->points.n - 1];
+    int64_t steps = last->step - first->step;
+    usec_t one = 0;
+
+    if (a->points.n > 1 && !a->numbers_reset && steps > 0)
+        one = (last->at - first->at) / steps;
+    return first->at - one > a->started ? first->at - one : a->started;
+}
+
+void story_account(struct story_run *run, usec_t now)
+{
+    usec_t end = run->over ? run->ended : now;
+
+    run->useful = 0;
+    if (run->lost && run->attempts.n > 0)
+        end = run->attempts.v[run->attempts.n - 1].ended;
+    run->wall = end - run->began;
+    for (size_t i = 0; i < run->attempts.n; i++) {
+        struct story_attempt *a = &run->attempts.v[i];
+        usec_t until = kept_until(run, i), next = end;
+
+        if (i + 1 < run->attempts.n)
+            next = run->attempts.v[i + 1].started;
+        a->span = next - a->started;
+        a->useful = until > 0 && until > steps_began(a) ? until - steps_began(a) : 0;
+        run->useful += a->useful;
+    }
+}

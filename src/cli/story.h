@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CLI_STORY_H
+#define REKNIT_CLI_STORY_H
+
+/* A journal's events, told as runs of a job and their attempts: what `run` sums up at its end,
+ * `jobs` lists and `explain` explains. Goodput is defined in docs/OPERATIONS.md. */
+
+#include "base/vec.h"
+#include "core/model/event.h"
+
+#define STORY_ATTEMPTS_MAX 10000 /* of one run; later ones are counted, not kept */
+#define STORY_RUNS_MAX     1000
+#define STORY_FACTS_MAX    64   /* findings, decisions and results of one attempt */
+#define STORY_POINTS_MAX   2048 /* (time, step) of one attempt; thinned out beyond */
+
+struct story_point {
+    usec_t at;
+    int64_t step;
+};
+
+struct story_attempt {
+    uint32_t number;
+    usec_t started, ended; /* ended: no process is left; USEC_NEVER: running */
+    char log[256];
+    struct exit_fact exit;
+    bool exited, lost; /* lost: reknit died meanwhile */
+
+    int64_t steps_seen, first_step, last_step; /* STEP_NONE */
+    int64_t loaded_step, checkpoint_step;
+    usec_t checkpoint_at;
+    bool numbers_reset;
+    VEC(struct story_point) points;
+    unsigned stride, skipped; /* of the thinning */
+
+    struct incident *incident; /* the verdict; NULL = none */
+    bool decided;
+    struct decision_facts decision;
+    VEC(struct event *) facts; /* FINDING, INTERRUPTED, INTENT, RESULT, OPERATOR, in order */
+
+    usec_t useful; /* time that produced steps that were kept; by story_account() */
+    usec_t span;   /* from its start to the next one's, or to the end of the run */
+};
+
+struct story_run {
+    struct job_facts seen;
+    usec_t began, ended; /* USEC_NEVER: not ended */
+    bool over, lost;
+    struct ended_facts end;
+    struct policy policy;
+    VEC(struct story_attempt) attempts;
+    usec_t wall, useful; /* by story_account() */
+};
+
+struct story {
+    char job[JOB_NAME_LEN];
+    usec_t last_event;
+    uint64_t events;
+    VEC(struct story_run) runs;
+    struct policy policy; /* the newest */
+};
+
+void story_add(struct story *s, const struct event *e);
+void story_done(struct story *s);
+#define _cleanup_story_ __attribute__((cleanup(story_done)))
+
+struct story_run *story_last_run(struct story *s);               /* NULL = none */
+struct story_attempt *story_last_attempt(struct story_run *run); /* NULL = none */
+
+/* Fills span and useful of the attempts, wall and useful of the run. now: for a run that lasts. */
+void story_account(struct story_run *run, usec_t now);
+
+#endif
