@@ -30,7 +30,7 @@ struct raw_examples {
 struct raw_signature {
     char *id, *layer, *role, *cause, *blame, *advice, *phase, *edge, *source;
     int *confidence;
-    bool skipped;
+    bool skipped, hang;
     char **patterns, **fields, **yields_to, **hides;
     unsigned patterns_count, fields_count, yields_to_count, hides_count;
     struct raw_examples examples;
@@ -98,6 +98,7 @@ static const cyaml_schema_field_t signature_fields[] = {
     TEXT("source", source),
     CYAML_FIELD_INT_PTR("confidence", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, S, confidence),
     CYAML_FIELD_BOOL("skipped", CYAML_FLAG_OPTIONAL, S, skipped),
+    CYAML_FIELD_BOOL("hang", CYAML_FLAG_OPTIONAL, S, hang),
     LIST("patterns", patterns),
     LIST("fields", fields),
     LIST("yields_to", yields_to),
@@ -286,6 +287,8 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
         return complain(p, "role %s needs a cause", role_name((enum role)role));
     if (role == ROLE_PHASE && phase == PHASE_STEADY)
         return complain(p, "role phase needs `phase:`");
+    if (raw->hang && role != ROLE_ROOT && role != ROLE_SYMPTOM && role != ROLE_CONFIRM)
+        return complain(p, "`hang:` belongs to root, symptom and confirm");
     if ((raw->phase && role != ROLE_PHASE) || (raw->skipped && role != ROLE_PROGRESS) ||
         (raw->hides_count > 0 && role != ROLE_NOISE) ||
         (raw->edge && role != ROLE_PHASE && role != ROLE_CHECKPOINT))
@@ -300,6 +303,7 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
     e->phase = (enum phase)phase;
     e->edge = (enum edge)edge;
     e->skipped = raw->skipped;
+    e->hang = raw->hang;
     e->confidence = raw->confidence ? *raw->confidence : default_confidence(e->role);
     return 0;
 }
@@ -559,12 +563,48 @@ const struct xid_entry *catalog_xid(const struct catalog *c, int64_t code)
     return NULL;
 }
 
-bool string_list_covers(const struct string_list *l, const char *id)
+static bool tells_of_failure(const struct entry *e)
 {
-    for (unsigned i = 0; i < l->n; i++) {
-        size_t n = strlen(l->v[i]);
+    return e->role == ROLE_ROOT || e->role == ROLE_SYMPTOM || e->role == ROLE_CASCADE ||
+           e->role == ROLE_CONFIRM || e->role == ROLE_TEARDOWN;
+}
 
-        if (n > 0 && l->v[i][n - 1] == '*' ? strncmp(l->v[i], id, n - 1) == 0 : streq(l->v[i], id))
+static bool is_last_resort(const struct entry *e)
+{
+    for (unsigned i = 0; i < e->yields_to.n; i++)
+        if (streq(e->yields_to.v[i], "*"))
+            return true;
+    return false;
+}
+
+/* `pattern` is an id, a family ("nccl.*") or "*" for every failure entry. */
+static bool pattern_covers(const char *pattern, const struct entry *e)
+{
+    size_t n = strlen(pattern);
+
+    if (streq(pattern, "*"))
+        return tells_of_failure(e);
+    if (n > 0 && pattern[n - 1] == '*')
+        return strncmp(pattern, e->id, n - 1) == 0;
+    return streq(pattern, e->id);
+}
+
+bool entry_hides(const struct entry *e, const struct entry *other)
+{
+    for (unsigned i = 0; i < e->hides.n; i++)
+        if (pattern_covers(e->hides.v[i], other))
+            return true;
+    return false;
+}
+
+bool entry_yields_to(const struct entry *e, const struct entry *other)
+{
+    bool last_resort = is_last_resort(other);
+
+    for (unsigned i = 0; i < e->yields_to.n; i++) {
+        const char *pattern = e->yields_to.v[i];
+
+        if (pattern_covers(pattern, other) && (!last_resort || streq(pattern, other->id)))
             return true;
     }
     return false;

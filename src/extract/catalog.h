@@ -28,9 +28,10 @@ struct entry {
     enum phase phase;   /* role phase */
     enum edge edge;     /* roles phase and checkpoint */
     bool skipped;       /* role progress: the optimizer left the update out */
+    bool hang;          /* the line tells of waiting, not of dying */
     struct string_list patterns;
     struct string_list fields;                    /* for values only */
-    struct string_list yields_to, hides;          /* ids; a trailing '*' stands for any rest */
+    struct string_list yields_to, hides;          /* ids, families, "*" */
     struct string_list match, captures, no_match; /* examples; captures[i] belongs to match[i] */
     const char *source;                           /* where the format is documented, "" none */
     const char *file;                             /* of the entry, for messages */
@@ -66,7 +67,8 @@ const struct entry *catalog_entry(const struct catalog *c, size_t i);
 const struct entry *catalog_find(const struct catalog *c, const char *id); /* NULL: none */
 const struct xid_entry *catalog_xid(const struct catalog *c, int64_t code);
 
-/* Whether an entry's yields_to or hides names the id. */
-bool string_list_covers(const struct string_list *l, const char *id);
+/* What docs/CATALOG.md says about two entries that match one line. */
+bool entry_hides(const struct entry *e, const struct entry *other);
+bool entry_yields_to(const struct entry *e, const struct entry *other);
 
 #endif

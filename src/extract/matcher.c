@@ -176,19 +176,50 @@ static void take_captures(struct matcher *m, const struct expression *x, const c
     }
 }
 
-/* Lets yields_to and hides speak: an entry that is itself dropped drops nothing. */
-static void settle(struct hit *hits, size_t n)
+static void settle_hides(struct hit *hits, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
             if (i != j && !hits[j].dropped_by && !hits[i].dropped_by &&
-                string_list_covers(&hits[j].entry->hides, hits[i].entry->id))
+                entry_hides(hits[j].entry, hits[i].entry))
                 hits[i].dropped_by = hits[j].entry;
+}
+
+/* Decides about hit i once all that it yields to are decided; false: not yet. */
+static bool settle_one(struct hit *hits, const bool *decided, size_t n, size_t i)
+{
+    const struct entry *by = NULL;
+
+    for (size_t j = 0; j < n; j++) {
+        if (i == j || hits[j].dropped_by || !entry_yields_to(hits[i].entry, hits[j].entry))
+            continue;
+        if (!decided[j])
+            return false;
+        by = by ? by : hits[j].entry;
+    }
+    hits[i].dropped_by = by;
+    return true;
+}
+
+/* Lets hides and yields_to speak: an entry that is itself dropped drops nothing. Entries that
+ * yield to each other in a circle all stay. */
+static void settle(struct hit *hits, size_t n)
+{
+    bool decided[HITS_MAX] = {false}, again = true;
+
+    assert(n <= HITS_MAX);
+    settle_hides(hits, n);
     for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++)
-            if (i != j && !hits[j].dropped_by && !hits[i].dropped_by &&
-                string_list_covers(&hits[i].entry->yields_to, hits[j].entry->id))
-                hits[i].dropped_by = hits[j].entry;
+        decided[i] = hits[i].dropped_by;
+    while (again) {
+        again = false;
+        for (size_t i = 0; i < n; i++) {
+            if (decided[i])
+                continue;
+            decided[i] = settle_one(hits, decided, n, i);
+            again |= decided[i];
+        }
+    }
 }
 
 size_t matcher_line(struct matcher *m, const char *line, size_t len, struct hit hits[HITS_MAX])

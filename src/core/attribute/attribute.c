@@ -34,8 +34,8 @@ static void name_signature(struct judge *j)
         id = j->divergence == DIVERGENCE_NAN ? "series.nan" : "series.divergence";
     else if (j->slow)
         id = "series.slowdown";
-    else if (j->in->class == CLASS_HANG && j->e->any_wait)
-        id = j->e->first_wait.signature;
+    else if (j->in->class == CLASS_HANG && j->first_wait)
+        id = j->first_wait->s.signature;
     else if (j->in->class == CLASS_HANG)
         id = j->in->finished ? "series.no_exit" : "series.no_progress";
     STR_COPY(j->in->signature, id);

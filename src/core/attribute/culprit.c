@@ -313,6 +313,19 @@ static void name_failing_rank(struct judge *j)
 
 /* ---- hangs ---- */
 
+/* Barriers and analyses of flight recorders say in plain words who did not come. */
+static void name_missing(struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (s->hang && s->kind == SIGNAL_HIT && s->blame == BLAME_RANK && s->role != ROLE_SYMPTOM)
+            name_rank(j, s->who.rank);
+    }
+    if (j->in->culprits.n_ranks > MANY_RANKS)
+        j->in->culprits.n_ranks = 0;
+}
+
 static void name_holdup(struct judge *j)
 {
     if (j->e->stopped.n > 0 && j->e->stopped.n <= MANY_RANKS)
@@ -323,7 +336,9 @@ static void name_holdup(struct judge *j)
             name_rank(j, j->e->blocked.v[i]);
     for (size_t i = 0; i < j->holdup.ranks.n && i < CULPRIT_RANKS_MAX; i++)
         name_rank(j, j->holdup.ranks.v[i]);
-    if (j->e->any_wait && j->holdup.kind == HOLDUP_UNKNOWN)
+    if (j->in->culprits.n_ranks == 0)
+        name_missing(j);
+    if (j->e->waits.reporters > 0 && j->in->culprits.n_ranks == 0)
         rule_out(j, "a rank that is behind", "all %u ranks that report wait at the same place",
                  j->e->waits.reporters);
 }

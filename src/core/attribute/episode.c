@@ -81,6 +81,12 @@ static bool is_interrupt(const struct hit *h)
     return cause_domain(h->s.cause) == DOMAIN_SCHEDULER && h->s.role != ROLE_NOISE;
 }
 
+static bool is_wait(const struct signal *s)
+{
+    return (s->kind == SIGNAL_COLLECTIVE || s->hang) && s->role != ROLE_NOISE &&
+           s->role != ROLE_CASCADE && s->role != ROLE_TEARDOWN;
+}
+
 static void look_at_ends(struct judge *j)
 {
     for (size_t i = 0; i < j->n_current; i++) {
@@ -88,6 +94,8 @@ static void look_at_ends(struct judge *j)
 
         if (is_interrupt(j->current[i]) && !j->interrupt)
             j->interrupt = j->current[i];
+        if (is_wait(s) && !j->first_wait)
+            j->first_wait = j->current[i];
         j->told_end |=
             s->role == ROLE_CONFIRM || s->role == ROLE_CASCADE || s->role == ROLE_TEARDOWN;
     }
@@ -135,7 +143,7 @@ void episode_build(struct judge *j)
     j->current = xcalloc(j->e->hits.n + 1, sizeof(*j->current));
     collect(j, 0);
     look_at_ends(j);
-    if (j->told_end && !j->interrupt && !j->e->any_wait && !has_role(j, ROLE_ROOT) &&
+    if (j->told_end && !j->interrupt && !j->first_wait && !has_role(j, ROLE_ROOT) &&
         !has_role(j, ROLE_SYMPTOM))
         collect(j, LATE_STEPS);
     measure_silence(j);

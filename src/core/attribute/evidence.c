@@ -407,10 +407,8 @@ static void note_progress_line(struct evidence *e, const struct signal *s, usec_
 /* Waits and ends that the same file reported before this step are over. */
 static void forget_survived(struct evidence *e, uint32_t file)
 {
-    if (e->any_wait) {
+    if (e->waits.reporters > 0)
         collectives_forget(&e->waits, file);
-        e->any_wait = e->waits.reporters > 0;
-    }
     if (e->finished && e->finish.file == file)
         e->finished = false;
 }
@@ -460,16 +458,6 @@ static void add_checkpoint(struct evidence *e, const struct signal *s)
         e->phase = PHASE_STEADY;
     if (s->checkpoint.edge == EDGE_END && s->checkpoint.step != STEP_NONE)
         e->pace.sum.checkpoint_step = s->checkpoint.step;
-}
-
-static void add_wait(struct evidence *e, const struct signal *s)
-{
-    bool earlier = s->time_us != USEC_UNKNOWN && s->time_us < e->first_wait.time_us;
-
-    collectives_add(&e->waits, s);
-    if (!e->any_wait || earlier)
-        e->first_wait = *s;
-    e->any_wait = true;
 }
 
 static void add_activity(struct evidence *e, const struct signal *s)
@@ -549,7 +537,7 @@ void evidence_add(struct evidence *e, const struct signal *s)
         e->phase = s->phase.edge == EDGE_END ? PHASE_STEADY : s->phase.phase;
         break;
     case SIGNAL_COLLECTIVE:
-        add_wait(e, s);
+        collectives_add(&e->waits, s);
         add_hit(e, s, stream, now);
         break;
     case SIGNAL_ACTIVITY:

@@ -92,8 +92,6 @@ struct evidence {
     VEC(struct track) tracks;
     VEC(struct exit_seen) exits;
     struct collectives waits;
-    struct signal first_wait; /* the line */
-    bool any_wait;
     uint32_t n_loss, n_time, n_rate;
     struct series *loss[SERIES_MAX], *time[SERIES_MAX], *rate[SERIES_MAX];
     struct pace pace;

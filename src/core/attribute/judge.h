@@ -16,10 +16,11 @@ struct judge {
     /* episode.c: what was not followed by progress, in order of time */
     const struct hit **current;
     size_t n_current;
-    const struct hit *interrupt; /* the scheduler's or user's word that it ended the job */
-    bool told_end;               /* a launcher, the scheduler or an exit says that it failed */
-    usec_t silence;              /* how long other output went on after the last progress */
-    usec_t patience;             /* how long a silence is normal for this job */
+    const struct hit *interrupt;  /* the scheduler's or user's word that it ended the job */
+    const struct hit *first_wait; /* earliest line that tells of waiting */
+    bool told_end;                /* a launcher, the scheduler or an exit says that it failed */
+    usec_t silence;               /* how long other output went on after the last progress */
+    usec_t patience;              /* how long a silence is normal for this job */
 
     /* primary.c */
     const struct hit *primary; /* decisive line */

@@ -113,7 +113,7 @@ static void add_waits(struct judge *j)
         if (h->s.kind == SIGNAL_COLLECTIVE && intset_has(&j->holdup.ranks, h->s.who.rank))
             add_hit(j, h);
     }
-    add_signal(j, &j->e->first_wait, j->e->waits.reporters);
+    add_hit(j, j->first_wait);
 }
 
 static void add_exit(struct judge *j)
@@ -138,7 +138,7 @@ void proof_collect(struct judge *j)
         add_numbers(j);
     if (j->slow)
         add_rise(j, j->slow);
-    if (j->in->class == CLASS_HANG && j->e->any_wait)
+    if (j->in->class == CLASS_HANG && j->first_wait)
         add_waits(j);
     if (j->in->class == CLASS_HANG && j->in->finished && j->e->finished)
         add_signal(j, &j->e->finish, 1);

@@ -98,14 +98,11 @@ static bool rule_numbers(struct judge *j)
 
 static bool wait_came_first(const struct judge *j)
 {
-    const struct signal *w = &j->e->first_wait;
-    const struct hit *p = j->primary;
+    const struct hit *w = j->first_wait, *p = j->primary;
 
-    if (!j->e->any_wait || hit_category(p) == CATEGORY_HARDWARE)
-        return false;
-    if (w->time_us != USEC_UNKNOWN && p->time_us != USEC_UNKNOWN && w->time_us != p->time_us)
-        return w->time_us < p->time_us;
-    return w->file == p->s.file && w->line < p->s.line;
+    if (p->s.hang)
+        return true;
+    return w && hit_category(p) != CATEGORY_HARDWARE && hit_before(w, p);
 }
 
 /* Signals make programs fail in their own ways: what comes with the scheduler's word or after it is
@@ -133,21 +130,40 @@ static bool rule_root(struct judge *j)
 
 /* ---- hangs ---- */
 
-static enum cause cause_of_holdup(enum holdup kind)
+/* The line that says most about a wait: a root, else a symptom, else any. */
+static const struct hit *telling_wait(const struct judge *j)
 {
-    return kind == HOLDUP_DESYNC ? CAUSE_USER_CODE : CAUSE_UNKNOWN;
+    const struct hit *best = NULL;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+
+        if (h->s.hang && (!best || h->s.role < best->s.role))
+            best = h;
+    }
+    return best;
+}
+
+static enum cause cause_of_wait(const struct judge *j, const struct hit *telling)
+{
+    if (j->holdup.kind == HOLDUP_DESYNC)
+        return CAUSE_USER_CODE;
+    return telling && telling->s.cause != CAUSE_NONE ? telling->s.cause : CAUSE_UNKNOWN;
 }
 
 static bool rule_waits(struct judge *j)
 {
+    const struct hit *telling = telling_wait(j);
     int32_t confidence = 30;
 
-    if (!j->e->any_wait)
+    if (!j->first_wait)
         return false;
     collectives_judge(&j->e->waits, &j->e->roster.ranks, &j->holdup);
     if (j->holdup.kind != HOLDUP_UNKNOWN)
         confidence = j->holdup.kind == HOLDUP_SILENT ? 50 : 75;
-    set(j, CLASS_HANG, cause_of_holdup(j->holdup.kind), confidence);
+    else if (telling && telling->s.confidence > confidence)
+        confidence = telling->s.confidence;
+    set(j, CLASS_HANG, cause_of_wait(j, telling), confidence);
     return true;
 }
 

@@ -144,7 +144,7 @@ static void describe_hang(struct judge *j, struct strbuf *b)
     }
     strbuf_adds(b, "The job stopped making progress");
     add_when(b, &j->in->progress);
-    if (j->e->any_wait) {
+    if (j->e->waits.reporters > 0) {
         strbuf_adds(b, ": ");
         add_holdup(b, &j->holdup, j->e->waits.reporters);
     } else if (j->e->stopped.n > 0) {

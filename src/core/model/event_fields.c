@@ -225,6 +225,7 @@ static const struct field signal_fields[] = {
     WORD(struct signal, blame, blame),
     WORD(struct signal, advice, advice),
     NUMBER(struct signal, confidence),
+    NUMBER(struct signal, hang),
     NESTED(struct signal, who, entity_fields),
     TEXT(struct signal, text),
     ONE_OF(struct signal, kind, signal_variants),

@@ -134,6 +134,7 @@ struct signal {
     enum blame blame;
     enum advice advice; /* ADVICE_NONE: leave it to the cause */
     int32_t confidence; /* percent that this line alone proves its cause */
+    bool hang;          /* tells of waiting, not of dying: what it anchors is a hang */
 
     struct entity who;
     union {
