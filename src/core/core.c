@@ -62,7 +62,8 @@ static bool stage_interrupt(const struct model *m, const struct job *j, struct e
     const struct attempt *a = &j->attempt;
 
     ret->kind = EVENT_INTERRUPTED;
-    return j->state == JOB_RUNNING && (a->hung || a->crashed || a->end_found || a->lost);
+    return j->state == JOB_RUNNING && (a->hung || a->crashed || a->end_found || a->lost ||
+                                       (j->requested && (a->exited || a->gone)));
 }
 
 /* When the last lines of the attempt have been waited for long enough. */
@@ -74,7 +75,7 @@ static usec_t verdict_due(const struct model *m, const struct job *j)
     if (j->state != JOB_ENDING)
         return USEC_NEVER;
     if (killed && !a->gone)
-        return plan_kill_limit(m, j);
+        return kill_limit(m, j);
     if (a->drained)
         return m->now;
     return (killed ? a->gone_at : a->interrupted_at) + m->policy.verdict_wait;
@@ -103,7 +104,7 @@ static void reconcile(const struct job *j, struct incident *i)
         i->cause = CAUSE_UNKNOWN;
         i->advice = ADVICE_RESTART;
         STR_PRINTF(i->summary, "reknit itself was killed while the job ran, and the job with it");
-    } else if (failed && i->class == CLASS_HEALTHY) {
+    } else if (failed && (i->class == CLASS_HEALTHY || i->cause == CAUSE_NONE)) {
         i->class = a->hung ? CLASS_HANG : CLASS_CRASH;
         i->cause = CAUSE_UNKNOWN;
         i->advice = ADVICE_RESTART;

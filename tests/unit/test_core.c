@@ -90,13 +90,529 @@ static void a_verdict_does_not_wait_for_logs_forever(void **state)
     assert_non_null(world_last(w, EVENT_VERDICT));
 }
 
+static void what_is_left_after_a_crash_is_killed(void **state)
+{
+    struct world *w = *state;
+    const struct event *kill;
+
+    world_start(w);
+    world_exit(w, 1, 0);
+    world_wait(w, 199 * USEC_PER_MSEC);
+    assert_null(world_intent(w, INTENT_KILL));
+    world_wait(w, USEC_PER_MSEC);
+    kill = world_intent(w, INTENT_KILL);
+    assert_int_equal(kill->intended.signal, SIGTERM);
+    assert_int_equal(kill->intended.grace, 10 * USEC_PER_SEC);
+    assert_int_equal(kill->attempt, 1);
+    world_wait(w, 5 * USEC_PER_SEC);
+    assert_int_equal(world_job(w)->state, JOB_DECIDED);
+    assert_null(world_intent(w, INTENT_START)); /* never two copies */
+    world_gone(w);
+    assert_non_null(world_intent(w, INTENT_START));
+    assert_int_equal(world_count_intents(w, INTENT_KILL), 1);
+}
+
+static void helpers_may_linger_after_exit_0(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_exit(w, 0, 0);
+    world_wait(w, 10 * USEC_PER_SEC - 1);
+    assert_null(world_intent(w, INTENT_KILL));
+    assert_null(world_last(w, EVENT_JOB_ENDED));
+    world_wait(w, 1);
+    assert_non_null(world_intent(w, INTENT_KILL));
+    world_gone(w);
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 0);
+}
+
+static void a_failed_kill_is_repeated_with_sigkill(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_exit(w, 1, 0);
+    world_wait(w, USEC_PER_SEC);
+    world_result(w, world_intent(w, INTENT_KILL)->seq, OUTCOME_FAILED, "no such luck");
+    assert_int_equal(world_count_intents(w, INTENT_KILL), 2);
+    assert_int_equal(world_intent(w, INTENT_KILL)->intended.signal, SIGKILL);
+    assert_int_equal(world_intent(w, INTENT_KILL)->intended.grace, 0);
+    world_result(w, world_intent(w, INTENT_KILL)->seq, OUTCOME_UNKNOWN, "timeout");
+    world_result(w, world_intent(w, INTENT_KILL)->seq, OUTCOME_FAILED, "again");
+    assert_int_equal(world_count_intents(w, INTENT_KILL), 3); /* bounded */
+}
+
+static void what_cannot_be_killed_stops_the_job(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_step(w, 1);
+    world_exit(w, 1, 0);
+    world_wait(w, 3 * USEC_PER_SEC);
+    assert_int_equal(world_last(w, EVENT_DECISION)->decision.action, ACTION_RESTART);
+    world_wait(w, 2 * USEC_PER_MIN);
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "unkillable");
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 75);
+    assert_null(world_intent(w, INTENT_START));
+    world_gone(w); /* later after all: changes nothing */
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    assert_null(world_intent(w, INTENT_START));
+}
+
+static void a_hang_that_cannot_be_killed_is_judged_and_stops(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_samples(w, 400, 5 * USEC_PER_SEC, IDLE_SAMPLE);
+    assert_int_equal(world_last(w, EVENT_FINDING)->finding.finding, FINDING_HANG);
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "unkillable");
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 75);
+}
+
+static void an_interrupt_ends_without_restart(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_interrupt(w, SIGINT);
+    assert_int_equal(world_job(w)->state, JOB_RUNNING); /* the action forwards the signal */
+    world_exit(w, 0, SIGINT);
+    world_gone(w);
+    assert_null(world_last(w, EVENT_FINDING));
+    assert_non_null(world_last(w, EVENT_INTERRUPTED));
+    assert_int_equal(world_last(w, EVENT_VERDICT)->incident.class, CLASS_INTERRUPTED);
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "requested");
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.action, ACTION_STOP);
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 130);
+}
+
+static void an_interrupted_job_keeps_its_own_status(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_interrupt(w, SIGTERM);
+    world_die(w, 3);
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 3);
+}
+
+static void an_interrupted_job_may_end_well(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_interrupt(w, SIGTERM);
+    world_die(w, 0);
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "requested");
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 0);
+}
+
+static void an_interrupt_before_the_first_start(void **state)
+{
+    struct world *w = *state;
+
+    world_interrupt(w, SIGINT);
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 130);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    world_interrupt(w, SIGINT); /* there is nothing left to end */
+    assert_int_equal(world_count(w, EVENT_JOB_ENDED), 1);
+}
+
+static void count_pending(void *ctx, const struct event *intent)
+{
+    (*(int *)ctx)++;
+}
+
+static int pending(const struct world *w)
+{
+    int n = 0;
+
+    core_pending(w->core, count_pending, &n);
+    return n;
+}
+
+static void an_interrupt_during_the_backoff_voids_the_start(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_step(w, 1);
+    world_die(w, 1);
+    assert_int_equal(pending(w), 1);
+    world_interrupt(w, SIGINT);
+    assert_int_equal(pending(w), 0);
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "requested");
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 1);
+}
+
+static void an_interrupt_while_processes_remain(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_step(w, 1);
+    world_exit(w, 1, 0);
+    world_wait(w, 3 * USEC_PER_SEC);
+    assert_int_equal(world_last(w, EVENT_DECISION)->decision.action, ACTION_RESTART);
+    world_interrupt(w, SIGTERM);
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "requested");
+    assert_null(world_last(w, EVENT_JOB_ENDED));
+    world_gone(w);
+    assert_non_null(world_last(w, EVENT_JOB_ENDED));
+}
+
+/* Somebody starts the attempt although the job has ended meanwhile. */
+static void a_stray_start_is_killed(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_step(w, 1);
+    world_die(w, 1);
+    world_interrupt(w, SIGINT);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    world_start(w);
+    assert_int_equal(world_intent(w, INTENT_KILL)->attempt, 2);
+    assert_int_equal(world_job(w)->attempt.number, 1);
+    assert_int_equal(pending(w), 1);
+    world_gone(w);
+    assert_int_equal(pending(w), 0);
+}
+
+static void a_second_copy_is_killed(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_feed(w, (struct event){.kind = EVENT_ATTEMPT_STARTED, .job = "train", .attempt = 2});
+    assert_int_equal(world_intent(w, INTENT_KILL)->attempt, 2);
+    assert_int_equal(world_job(w)->attempt.number, 1);
+    assert_int_equal(world_job(w)->state, JOB_RUNNING);
+    world_feed(w, (struct event){.kind = EVENT_ATTEMPT_STARTED, .job = "train", .attempt = 1});
+    assert_int_equal(world_count_intents(w, INTENT_KILL), 1); /* the same news twice */
+}
+
+static void the_runner_is_lost_with_a_running_job(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_step(w, 5);
+    world_wait(w, USEC_PER_HOUR);
+    world_feed(w, (struct event){.kind = EVENT_RUNNER_LOST});
+    assert_non_null(world_last(w, EVENT_INTERRUPTED));
+    assert_int_equal(world_last(w, EVENT_VERDICT)->incident.class, CLASS_INTERRUPTED);
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "runner-lost");
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 75);
+    assert_int_equal(pending(w), 0);
+}
+
+static void the_runner_is_lost_at_any_other_time(void **state)
+{
+    struct world *w = *state;
+
+    /* during the backoff */
+    world_start(w);
+    world_step(w, 5);
+    world_die(w, 1);
+    world_feed(w, (struct event){.kind = EVENT_RUNNER_LOST, .job = "train"});
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "runner-lost");
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    /* when it had ended: nothing to say */
+    assert_int_equal(world_feed(w, (struct event){.kind = EVENT_RUNNER_LOST}), 0);
+    /* a new life, lost before its first attempt */
+    world_feed(w, (struct event){.kind = EVENT_JOB_SEEN, .job = "train"});
+    assert_int_equal(world_job(w)->state, JOB_NEW);
+    world_feed(w, (struct event){.kind = EVENT_RUNNER_LOST});
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    /* after it ended well, before that was judged */
+    world_feed(w, (struct event){.kind = EVENT_JOB_SEEN, .job = "train"});
+    w->attempt = 0;
+    world_start(w);
+    world_exit(w, 0, 0);
+    world_feed(w, (struct event){.kind = EVENT_RUNNER_LOST});
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "completed");
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 0);
+}
+
+static void a_start_that_fails_is_tried_again_and_then_given_up(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_step(w, 1);
+    world_die(w, 1);
+    for (int i = 0; i < 3; i++) {
+        world_result(w, world_intent(w, INTENT_START)->seq, OUTCOME_FAILED, "fork: no memory");
+        assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "start-failed");
+        assert_int_equal(world_last(w, EVENT_DECISION)->decision.action, ACTION_RESTART);
+        assert_int_equal(world_job(w)->state, JOB_STARTING);
+    }
+    world_result(w, world_intent(w, INTENT_START)->seq, OUTCOME_FAILED, "fork: no memory");
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.why,
+                        "it cannot be started: fork: no memory");
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 75);
+}
+
+static void starts_that_fail_count_in_the_caps(void **state)
+{
+    struct world *w = *state;
+    struct policy p;
+
+    policy_default(&p);
+    p.max_restarts = 2;
+    world_policy(w, &p);
+    world_start(w);
+    world_step(w, 1);
+    world_die(w, 1);
+    world_result(w, world_intent(w, INTENT_START)->seq, OUTCOME_FAILED, "no");
+    world_result(w, world_intent(w, INTENT_START)->seq, OUTCOME_FAILED, "no");
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "max-restarts");
+}
+
+static void a_start_of_unknown_fate_stops(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_step(w, 1);
+    world_die(w, 1);
+    world_result(w, world_intent(w, INTENT_START)->seq, OUTCOME_UNKNOWN, "timeout");
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "start-unknown");
+    world_start(w); /* it did run */
+    assert_int_equal(world_intent(w, INTENT_KILL)->attempt, 2);
+}
+
+static void results_end_what_is_pending(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_exit(w, 1, 0);
+    world_wait(w, USEC_PER_SEC);
+    assert_int_equal(pending(w), 1);
+    world_result(w, 4711, OUTCOME_DONE, ""); /* of no known intent */
+    assert_int_equal(pending(w), 1);
+    world_result(w, world_intent(w, INTENT_KILL)->seq, OUTCOME_DONE, "");
+    assert_int_equal(pending(w), 0);
+}
+
+static void processes_that_vanish_are_a_crash(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_gone(w);
+    assert_string_equal(world_last(w, EVENT_FINDING)->finding.why, "its processes vanished");
+    assert_int_equal(world_last(w, EVENT_VERDICT)->incident.class, CLASS_CRASH);
+}
+
+static void a_new_life_begins_with_clean_books(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    for (int i = 0; i < 20; i++) {
+        world_wait(w, USEC_PER_SEC);
+        world_step(w, i);
+    }
+    world_die(w, 0);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    world_feed(w, (struct event){.kind = EVENT_JOB_SEEN, .job = "train"});
+    assert_int_equal(world_job(w)->ledger.judged, 0);
+    assert_int_equal(world_job(w)->timing.learned.n, 19); /* what was learned stays */
+    assert_int_equal(world_job(w)->attempt.number, 0);
+    assert_int_equal(world_feed(w, (struct event){.kind = EVENT_JOB_SEEN, .job = "train"}), 0);
+    w->attempt = 0;
+    world_start(w);
+    /* seen again while it lives: refused */
+    world_feed(w, (struct event){.kind = EVENT_JOB_SEEN, .job = "train"});
+    assert_int_equal(world_job(w)->state, JOB_RUNNING);
+}
+
+/* Inputs that make no sense are refused, and change nothing but the count of them. */
+static void senseless_inputs_are_refused(void **state)
+{
+    static const enum event_kind kinds[] = {
+        EVENT_ATTEMPT_STARTED, EVENT_SIGNAL,       EVENT_ATTEMPT_EXITED,
+        EVENT_ATTEMPT_GONE,    EVENT_LOGS_DRAINED, EVENT_RESULT,
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct event e = {.kind = kinds[i], .job = "nobody", .attempt = 1};
+        uint64_t refused = core_model(w->core)->refused;
+
+        e.signal = signal_make(SIGNAL_STEP, PROVENANCE_JOB_TEXT);
+        assert_int_equal(world_feed(w, e), 0);
+        STR_COPY(e.job, "train");
+        e.attempt = kinds[i] == EVENT_ATTEMPT_STARTED ? 0 : 9;
+        assert_int_equal(world_feed(w, e), 0);
+        assert_int_equal(core_model(w->core)->refused, refused + 2);
+    }
+    world_start(w);
+    world_feed(w, (struct event){
+                      .kind = EVENT_OPERATOR, .job = "train", .request = {.request = REQUEST_MAX}});
+    assert_false(world_job(w)->requested);
+    world_feed(w, (struct event){.kind = EVENT_JOB_SEEN});
+    assert_int_equal(core_model(w->core)->jobs.n, 1);
+    world_die(w, 0);
+    world_exit(w, 1, 0);
+    world_gone(w);
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 0);
+}
+
+/* A journal may hold derived events that this release would not derive: folding survives them. */
+static void senseless_derived_events_are_refused_too(void **state)
+{
+    struct world *w = *state;
+
+    for (int k = EVENT_FINDING; k < EVENT_MAX; k++) {
+        struct event e = {.kind = (enum event_kind)k, .job = "train", .attempt = 3, .seq = 900};
+        enum job_state before = world_job(w)->state;
+        struct world copy = *w;
+
+        copy.core = world_folded(w, w->log.n);
+        core_fold(copy.core, &e);
+        if (k == EVENT_DECISION) /* before the first attempt: the user may have interrupted */
+            assert_int_equal(world_job(&copy)->state, JOB_DECIDED);
+        else
+            assert_int_equal(world_job(&copy)->state, before);
+        e.kind = EVENT_FINDING;
+        e.finding.finding = FINDING_MAX;
+        core_fold(copy.core, &e);
+        e.kind = EVENT_MAX;
+        core_fold(copy.core, &e);
+        e.kind = EVENT_INVALID;
+        core_fold(copy.core, &e);
+        core_free(copy.core);
+    }
+}
+
+static void an_unsound_policy_is_refused(void **state)
+{
+    struct world *w = *state;
+    struct policy p;
+
+    policy_default(&p);
+    p.hang.timeout_max = -1;
+    world_policy(w, &p);
+    assert_int_equal(core_model(w->core)->policy.hang.timeout_max, USEC_PER_HOUR);
+}
+
+static void time_never_goes_back(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_wait(w, USEC_PER_MIN);
+    world_step(w, 1);
+    w->now -= 30 * USEC_PER_SEC;
+    world_step(w, 2);
+    assert_int_equal(world_job(w)->attempt.last_progress, w->now + 30 * USEC_PER_SEC);
+    w->now += 30 * USEC_PER_SEC;
+}
+
+static void jobs_are_kept_apart(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_feed(w, (struct event){.kind = EVENT_JOB_SEEN, .job = "zebra"});
+    world_feed(w, (struct event){.kind = EVENT_JOB_SEEN, .job = "ant"});
+    world_feed(w, (struct event){.kind = EVENT_ATTEMPT_STARTED, .job = "ant", .attempt = 1});
+    assert_string_equal(core_model(w->core)->jobs.v[0]->name, "ant");
+    assert_string_equal(core_model(w->core)->jobs.v[2]->name, "zebra");
+    world_exit(w, 0, SIGKILL);
+    assert_int_equal(world_job(w)->state, JOB_ENDING);
+    assert_int_equal(model_job(core_model(w->core), "ant")->state, JOB_RUNNING);
+    assert_int_equal(model_job(core_model(w->core), "zebra")->state, JOB_NEW);
+    /* one death of reknit ends all of them */
+    world_feed(w, (struct event){.kind = EVENT_RUNNER_LOST});
+    assert_int_equal(world_count(w, EVENT_JOB_ENDED), 3);
+}
+
+static void the_number_of_jobs_is_bounded(void **state)
+{
+    _cleanup_(core_freep) struct core *c = core_new();
+    struct core_output out = {0};
+    struct event e = {.kind = EVENT_JOB_SEEN};
+
+    for (uint64_t i = 0; i < JOBS_MAX + 2; i++) {
+        e.seq = e.time_us = (int64_t)i + 1;
+        STR_PRINTF(e.job, "job %d", (int)i);
+        if (i == JOBS_MAX) { /* one has ended: it gives way */
+            struct event end = {
+                .kind = EVENT_OPERATOR, .seq = i, .time_us = (int64_t)i, .job = "job 7"};
+
+            core_step(c, &end, &out);
+        }
+        core_step(c, &e, &out);
+    }
+    assert_int_equal(core_model(c)->jobs.n, JOBS_MAX);
+    assert_null(model_job(core_model(c), "job 7"));
+    assert_non_null(model_job(core_model(c), "job 4096"));
+    assert_null(model_job(core_model(c), "job 4097")); /* all live: refused */
+    core_output_done(&out);
+}
+
+static void pending_intents_are_bounded(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    for (uint32_t i = 0; i < 2 * PENDING_MAX; i++)
+        world_feed(w,
+                   (struct event){.kind = EVENT_ATTEMPT_STARTED, .job = "train", .attempt = 7 + i});
+    assert_int_equal(pending(w), PENDING_MAX);
+}
+
+static void every_state_has_a_name(void **state)
+{
+    for (int s = 0; s < JOB_STATE_MAX; s++)
+        assert_int_equal(job_state_from_name(job_state_name((enum job_state)s)), s);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(exit_0_completes_the_job, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_crash_is_interrupted_judged_decided_and_restarted, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_verdict_does_not_wait_for_logs_forever, setup, teardown),
+        TEST(exit_0_completes_the_job),
+        TEST(a_crash_is_interrupted_judged_decided_and_restarted),
+        TEST(a_verdict_does_not_wait_for_logs_forever),
+        TEST(what_is_left_after_a_crash_is_killed),
+        TEST(helpers_may_linger_after_exit_0),
+        TEST(a_failed_kill_is_repeated_with_sigkill),
+        TEST(what_cannot_be_killed_stops_the_job),
+        TEST(a_hang_that_cannot_be_killed_is_judged_and_stops),
+        TEST(an_interrupt_ends_without_restart),
+        TEST(an_interrupted_job_keeps_its_own_status),
+        TEST(an_interrupted_job_may_end_well),
+        TEST(an_interrupt_before_the_first_start),
+        TEST(an_interrupt_during_the_backoff_voids_the_start),
+        TEST(an_interrupt_while_processes_remain),
+        TEST(a_stray_start_is_killed),
+        TEST(a_second_copy_is_killed),
+        TEST(the_runner_is_lost_with_a_running_job),
+        TEST(the_runner_is_lost_at_any_other_time),
+        TEST(a_start_that_fails_is_tried_again_and_then_given_up),
+        TEST(starts_that_fail_count_in_the_caps),
+        TEST(a_start_of_unknown_fate_stops),
+        TEST(results_end_what_is_pending),
+        TEST(processes_that_vanish_are_a_crash),
+        TEST(a_new_life_begins_with_clean_books),
+        TEST(senseless_inputs_are_refused),
+        TEST(senseless_derived_events_are_refused_too),
+        TEST(an_unsound_policy_is_refused),
+        TEST(time_never_goes_back),
+        TEST(jobs_are_kept_apart),
+        TEST(the_number_of_jobs_is_bounded),
+        TEST(pending_intents_are_bounded),
+        TEST(every_state_has_a_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

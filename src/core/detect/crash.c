@@ -100,6 +100,8 @@ bool detect_crash(const struct model *m, const struct job *j, struct finding_fac
 
     if (j->state != JOB_RUNNING || a->end_found)
         return false;
+    if (j->requested && has_ended(a)) /* as was wished */
+        return false;
     *ret = (struct finding_facts){.finding = FINDING_CRASH, .silent = m->now - a->last_progress};
     if (!has_ended(a))
         return detect_root(m, j, ret);

@@ -13,15 +13,7 @@
 #include "base/str.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
-
-static const char *const job_state_names[JOB_STATE_MAX] = {
-    [JOB_NEW] = "new",       [JOB_RUNNING] = "running", [JOB_ENDING] = "ending",
-    [JOB_JUDGED] = "judged", [JOB_DECIDED] = "decided", [JOB_STARTING] = "starting",
-    [JOB_ENDED] = "ended",
-};
-DEFINE_NAMES(job_state, enum job_state, job_state_names);
 
 static const bool may_enter[JOB_STATE_MAX][JOB_STATE_MAX] = {
     [JOB_NEW] = {[JOB_RUNNING] = true, [JOB_DECIDED] = true},
@@ -371,92 +363,6 @@ static bool apply_ended(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
-/* Jobs */
-
-struct model *model_new(void)
-{
-    struct model *m = xnew(struct model);
-
-    policy_default(&m->policy);
-    return m;
-}
-
-static void job_free(struct job *j)
-{
-    evidence_free(j->attempt.evidence);
-    VEC_DONE(&j->pending);
-    free(j);
-}
-
-struct model *model_free(struct model *m)
-{
-    if (!m)
-        return NULL;
-    VEC_FOREACH (&m->jobs, j)
-        job_free(*j);
-    VEC_DONE(&m->jobs);
-    free(m);
-    return NULL;
-}
-
-/* First position whose name is not below `name`. */
-static size_t job_position(const struct model *m, const char *name)
-{
-    size_t lo = 0, hi = m->jobs.n;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (strcmp(m->jobs.v[mid]->name, name) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-struct job *model_job(const struct model *m, const char *name)
-{
-    size_t i = job_position(m, name);
-
-    return i < m->jobs.n && streq(m->jobs.v[i]->name, name) ? m->jobs.v[i] : NULL;
-}
-
-/* The limit is reached: the job that ended longest ago is forgotten. */
-static bool make_room(struct model *m)
-{
-    size_t oldest = SIZE_MAX;
-
-    if (m->jobs.n < JOBS_MAX)
-        return true;
-    for (size_t i = 0; i < m->jobs.n; i++)
-        if (m->jobs.v[i]->state == JOB_ENDED &&
-            (oldest == SIZE_MAX || m->jobs.v[i]->seen_at < m->jobs.v[oldest]->seen_at))
-            oldest = i;
-    if (oldest == SIZE_MAX)
-        return false;
-    job_free(m->jobs.v[oldest]);
-    VEC_REMOVE(&m->jobs, oldest);
-    return true;
-}
-
-static struct job *job_new(struct model *m, const char *name)
-{
-    struct job *j;
-    size_t i;
-
-    if (!make_room(m))
-        return NULL;
-    j = xnew(struct job);
-    STR_COPY(j->name, name);
-    attempt_reset(&j->attempt);
-    i = job_position(m, name);
-    (void)VEC_PUSH(&m->jobs);
-    memmove(&m->jobs.v[i + 1], &m->jobs.v[i], (m->jobs.n - 1 - i) * sizeof(m->jobs.v[0]));
-    m->jobs.v[i] = j;
-    return j;
-}
-
 /* The door */
 
 typedef bool apply_fn(struct model *m, struct job *j, const struct event *e);
@@ -490,7 +396,7 @@ static bool apply_to_jobs(struct model *m, const struct event *e)
     }
     j = model_job(m, e->job);
     if (!j && e->kind == EVENT_JOB_SEEN && e->job[0] != '\0')
-        j = job_new(m, e->job);
+        j = model_add_job(m, e->job);
     return j && kinds[e->kind].apply(m, j, e);
 }
 
@@ -505,30 +411,4 @@ bool model_apply(struct model *m, const struct event *e)
     fit = e->kind >= 0 && e->kind < EVENT_MAX && apply_to_jobs(m, e);
     m->refused += !fit;
     return fit;
-}
-
-usec_t startup_allowance(const struct model *m, const struct job *j)
-{
-    usec_t prior = m->policy.hang.first_step, learned = 3 * j->timing.first_step;
-
-    if (learned == 0)
-        return prior;
-    return learned > prior / 3 ? learned : prior / 3;
-}
-
-struct attempt_account attempt_account(const struct model *m, const struct job *j)
-{
-    const struct attempt *a = &j->attempt;
-
-    return (struct attempt_account){
-        .lived = a->interrupted_at - a->started,
-        .ended = a->interrupted_at,
-        .steps_seen = a->steps_seen,
-        .highest_step = a->highest_step,
-        .last_step = a->last_step,
-        .checkpoint_step = a->checkpoint_step,
-        .loaded_step = a->loaded_step,
-        .numbers_reset = a->numbers_reset,
-        .startup = startup_allowance(m, j),
-    };
 }

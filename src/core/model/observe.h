@@ -4,7 +4,12 @@
 
 #include "core/model/state.h"
 
-/* Only called by model_apply(). Resets everything that belongs to one attempt. */
+/* Parts of model_apply(); nobody else calls them. */
+
+/* NULL: the model is full of jobs that live. */
+struct job *model_add_job(struct model *m, const char *name);
+
+/* Forgets everything that belongs to one attempt. */
 void attempt_reset(struct attempt *a);
 void attempt_begin(struct job *j, uint32_t number, usec_t now);
 void attempt_observe(struct job *j, const struct signal *s, usec_t now);

@@ -144,7 +144,11 @@ bool model_apply(struct model *m, const struct event *e);
 /* What the ledger wants to know of the job's attempt. */
 struct attempt_account attempt_account(const struct model *m, const struct job *j);
 
-/* How long an attempt may take until its first step, and a phase until its end. */
+/* How long the attempt may take until its first step. */
 usec_t startup_allowance(const struct model *m, const struct job *j);
+
+/* From when on processes that were told to end count as impossible to end; USEC_NEVER: none are
+ * left, or none were told. */
+usec_t kill_limit(const struct model *m, const struct job *j);
 
 #endif

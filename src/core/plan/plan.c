@@ -10,10 +10,8 @@
 #define EXIT_STOPPED_JOB 75 /* EX_TEMPFAIL */
 
 /* A launcher that ends takes its children along a moment later. */
-#define LINGER ((usec_t)(200 * USEC_PER_MSEC))
-/* Beyond TERM and its grace: a process that waits for a dead disk ignores even KILL. */
-#define KILL_PATIENCE USEC_PER_MIN
-#define KILLS_MAX     3
+#define LINGER    ((usec_t)(200 * USEC_PER_MSEC))
+#define KILLS_MAX 3
 
 static bool may_kill(const struct job *j)
 {
@@ -32,20 +30,6 @@ static usec_t kill_due(const struct model *m, const struct job *j)
     if (a->exit.code == 0 && a->exit.signal == 0) /* helpers may finish what they upload */
         return a->exited_at + m->policy.kill_grace;
     return a->exited_at + LINGER;
-}
-
-usec_t plan_kill_limit(const struct model *m, const struct job *j)
-{
-    const struct attempt *a = &j->attempt;
-
-    if (a->killed_at == USEC_NEVER || a->gone)
-        return USEC_NEVER;
-    return a->killed_at + m->policy.kill_grace + KILL_PATIENCE;
-}
-
-bool plan_kill_failed(const struct model *m, const struct job *j)
-{
-    return m->now >= plan_kill_limit(m, j);
 }
 
 static bool wants_inspection(const struct job *j)
@@ -87,7 +71,7 @@ bool plan_intent(const struct model *m, const struct job *j, struct intent_facts
 
 usec_t plan_due(const struct model *m, const struct job *j)
 {
-    usec_t due = kill_due(m, j), limit = plan_kill_limit(m, j);
+    usec_t due = kill_due(m, j), limit = kill_limit(m, j);
 
     if (j->state != JOB_DECIDED)
         return due;
@@ -109,7 +93,7 @@ bool plan_ended(const struct model *m, const struct job *j, struct ended_facts *
 
     if (j->state != JOB_DECIDED || a->decision.action == ACTION_RESTART)
         return false;
-    if (a->number != 0 && !a->gone && !plan_kill_failed(m, j))
+    if (a->number != 0 && !a->gone && m->now < kill_limit(m, j))
         return false;
     ret->action = a->decision.action;
     if (ret->action == ACTION_COMPLETE)

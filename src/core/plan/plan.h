@@ -10,10 +10,6 @@ bool plan_intent(const struct model *m, const struct job *j, struct intent_facts
                  uint32_t *ret_attempt);
 usec_t plan_due(const struct model *m, const struct job *j);
 
-/* Processes are left long after they were told to end. */
-bool plan_kill_failed(const struct model *m, const struct job *j);
-usec_t plan_kill_limit(const struct model *m, const struct job *j); /* when that is: USEC_NEVER */
-
 /* Whether nothing remains to be done for the job, and with which exit status it ends. */
 bool plan_ended(const struct model *m, const struct job *j, struct ended_facts *ret);
 

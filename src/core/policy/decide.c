@@ -10,7 +10,6 @@
 #include "core/policy/decide.h"
 
 #include "base/str.h"
-#include "core/plan/plan.h"
 
 #include <inttypes.h>
 
@@ -56,8 +55,9 @@ static bool rule_completed(const struct model *m, const struct job *j, struct de
 static bool rule_finished(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
     const struct attempt *a = &j->attempt;
+    bool finished = a->finished_at != USEC_NEVER || a->incident.finished;
 
-    if (!a->hung || a->finished_at == USEC_NEVER || a->phase_began[PHASE_CHECKPOINT] != USEC_NEVER)
+    if (!a->hung || !finished || a->phase_began[PHASE_CHECKPOINT] != USEC_NEVER)
         return false;
     return COMPLETE(ret, "finished", "its work was done, only its processes did not exit");
 }
@@ -108,7 +108,7 @@ static bool rule_hopeless(const struct model *m, const struct job *j, struct dec
     const struct incident *i = &j->attempt.incident;
 
     if (i->advice != ADVICE_STOP || i->confidence < CERTAIN || j->ledger.judged > 1 ||
-        j->attempt.steps_seen > 0 || cause_domain(i->cause) != DOMAIN_WORKLOAD)
+        j->attempt.steps_seen > 0 || (i->cause != CAUSE_USER_CODE && i->cause != CAUSE_USER_CONFIG))
         return false;
     return STOP(ret, "hopeless", 0, 0,
                 "%s before the first step, certain to come back: mend it and start again",
@@ -279,7 +279,7 @@ static bool decide_again(const struct model *m, const struct job *j, struct deci
         return true;
     if (j->state == JOB_STARTING && j->start_failed)
         return decide_failed_start(m, j, ret);
-    if (!plan_kill_failed(m, j))
+    if (m->now < kill_limit(m, j))
         return false;
     return STOP(ret, "unkillable", j->attempt.kills, j->attempt.kills,
                 "its processes cannot be ended, and two copies must never run");

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The jobs of a model, and what follows from their state without being stored in it. */
+
+#include "core/model/observe.h"
+
+#include "base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Beyond TERM and its grace: a process that waits for a dead disk ignores even KILL. */
+#define KILL_PATIENCE USEC_PER_MIN
+
+static const char *const job_state_names[JOB_STATE_MAX] = {
+    [JOB_NEW] = "new",       [JOB_RUNNING] = "running", [JOB_ENDING] = "ending",
+    [JOB_JUDGED] = "judged", [JOB_DECIDED] = "decided", [JOB_STARTING] = "starting",
+    [JOB_ENDED] = "ended",
+};
+DEFINE_NAMES(job_state, enum job_state, job_state_names);
+
+struct model *model_new(void)
+{
+    struct model *m = xnew(struct model);
+
+    policy_default(&m->policy);
+    return m;
+}
+
+static void job_free(struct job *j)
+{
+    evidence_free(j->attempt.evidence);
+    VEC_DONE(&j->pending);
+    free(j);
+}
+
+struct model *model_free(struct model *m)
+{
+    if (!m)
+        return NULL;
+    VEC_FOREACH (&m->jobs, j)
+        job_free(*j);
+    VEC_DONE(&m->jobs);
+    free(m);
+    return NULL;
+}
+
+/* First position whose name is not below `name`. */
+static size_t job_position(const struct model *m, const char *name)
+{
+    size_t lo = 0, hi = m->jobs.n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (strcmp(m->jobs.v[mid]->name, name) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+struct job *model_job(const struct model *m, const char *name)
+{
+    size_t i = job_position(m, name);
+
+    return i < m->jobs.n && streq(m->jobs.v[i]->name, name) ? m->jobs.v[i] : NULL;
+}
+
+/* The limit is reached: the job that ended longest ago is forgotten. */
+static bool make_room(struct model *m)
+{
+    size_t oldest = SIZE_MAX;
+
+    if (m->jobs.n < JOBS_MAX)
+        return true;
+    for (size_t i = 0; i < m->jobs.n; i++)
+        if (m->jobs.v[i]->state == JOB_ENDED &&
+            (oldest == SIZE_MAX || m->jobs.v[i]->seen_at < m->jobs.v[oldest]->seen_at))
+            oldest = i;
+    if (oldest == SIZE_MAX)
+        return false;
+    job_free(m->jobs.v[oldest]);
+    VEC_REMOVE(&m->jobs, oldest);
+    return true;
+}
+
+struct job *model_add_job(struct model *m, const char *name)
+{
+    struct job *j;
+    size_t i;
+
+    if (!make_room(m))
+        return NULL;
+    j = xnew(struct job);
+    STR_COPY(j->name, name);
+    attempt_reset(&j->attempt);
+    i = job_position(m, name);
+    (void)VEC_PUSH(&m->jobs);
+    memmove(&m->jobs.v[i + 1], &m->jobs.v[i], (m->jobs.n - 1 - i) * sizeof(m->jobs.v[0]));
+    m->jobs.v[i] = j;
+    return j;
+}
+
+usec_t startup_allowance(const struct model *m, const struct job *j)
+{
+    usec_t prior = m->policy.hang.first_step, learned = 3 * j->timing.first_step;
+
+    if (learned == 0)
+        return prior;
+    return learned > prior / 3 ? learned : prior / 3;
+}
+
+struct attempt_account attempt_account(const struct model *m, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+
+    return (struct attempt_account){
+        .lived = a->interrupted_at - a->started,
+        .ended = a->interrupted_at,
+        .steps_seen = a->steps_seen,
+        .highest_step = a->highest_step,
+        .last_step = a->last_step,
+        .checkpoint_step = a->checkpoint_step,
+        .loaded_step = a->loaded_step,
+        .numbers_reset = a->numbers_reset,
+        .startup = startup_allowance(m, j),
+    };
+}
+
+usec_t kill_limit(const struct model *m, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+
+    if (a->killed_at == USEC_NEVER || a->gone)
+        return USEC_NEVER;
+    return a->killed_at + m->policy.kill_grace + KILL_PATIENCE;
+}
