@@ -90,21 +90,22 @@ void timing_add_gap(struct timing *t, usec_t gap)
 /* Rises at once, falls by halves: too long a timeout delays, too short a one kills. */
 static usec_t blend(usec_t old, usec_t now)
 {
-    usec_t half = old / 2 + now / 2;
+    usec_t half;
 
-    now = now > GAP_LONGEST ? GAP_LONGEST : now;
+    now = now < 1 ? 1 : now > GAP_LONGEST ? GAP_LONGEST : now; /* 0 = not known */
+    half = old / 2 + now / 2;
     return half > now ? half : now;
 }
 
 void timing_add_first_step(struct timing *t, usec_t took)
 {
-    t->first_step = blend(t->first_step, took < 1 ? 1 : took);
+    t->first_step = blend(t->first_step, took);
 }
 
 void timing_add_phase(struct timing *t, enum phase phase, usec_t took)
 {
     assert(phase >= 0 && phase < PHASE_MAX);
-    t->phase[phase] = blend(t->phase[phase], took < 1 ? 1 : took);
+    t->phase[phase] = blend(t->phase[phase], took);
 }
 
 static usec_t mean(usec_t a, usec_t b)
