@@ -205,7 +205,8 @@ static void add_hit(struct evidence *e, const struct signal *s, const struct str
 
 /* ---- exits ---- */
 
-#define REPORT_LINES 3 /* a launcher's block: gap between two lines that belong together */
+#define NAMED_CONFIDENCE 50
+#define REPORT_LINES     3 /* a launcher's block: gap between two lines that belong together */
 
 /* Whether the line adds to the report that is being read: it repeats nothing of it. */
 static bool continues_report(const struct exit_seen *x, const struct signal *s, bool has_code)
@@ -276,6 +277,11 @@ static void add_report(struct evidence *e, const struct signal *s, const struct 
     x->last_line = s->line;
     x->advance = stream->advance;
     x->time_us = now;
+    if (x->who.rank == RANK_NONE && s->who.rank != RANK_NONE) {
+        x->line = s->line;
+        STR_COPY(x->text, s->text);
+    }
+    x->named |= s->blame == BLAME_RANK && s->confidence >= NAMED_CONFIDENCE;
     merge_entity(&x->who, &s->who);
     if (has_code) {
         same = report_of_pid(e, s);

@@ -61,6 +61,7 @@ struct track {
 struct exit_seen {
     struct entity who;
     bool has_code;
+    bool named;     /* a launcher says in plain words that this rank was the first to fail */
     int64_t pid;    /* 0 = not told */
     int32_t code;   /* exit status, -1 = killed by `signal` */
     int32_t signal; /* 0 = none */

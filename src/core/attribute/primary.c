@@ -72,7 +72,7 @@ const struct hit *primary_symptom(const struct judge *j)
 
 static bool is_failure(const struct exit_seen *x)
 {
-    return x->has_code && (x->code != 0 || x->signal != 0);
+    return x->named || (x->has_code && (x->code != 0 || x->signal != 0));
 }
 
 /* SIGTERM comes from the launcher once another process has failed. */
