@@ -15,11 +15,7 @@
 extern const struct verb verb_catalog, verb_config, verb_diagnose, verb_run;
 
 static const struct verb *const verbs[] = {
-    &verb_diagnose,
-    &verb_run,
-    &verb_catalog,
-    &verb_config,
-    NULL,
+    &verb_diagnose, &verb_run, &verb_catalog, &verb_config, NULL,
 };
 
 static void print_help(void)

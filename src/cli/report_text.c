@@ -192,24 +192,49 @@ static void show_who(struct page *p)
 
 /* ---- why ---- */
 
+#define LINES_SHOWN 8 /* the rest is in the JSON */
+#define STEPS_SHOWN 3 /* of them lines of progress */
+#define ROWS_SHOWN  3 /* of one line */
+
+/* The beginning of a line of the log, in a few rows. */
+static void show_excerpt(struct page *p, enum paint how, const char *text)
+{
+    size_t columns = (size_t)(p->style->width - MARGIN - 2);
+    char cut[ROWS_SHOWN * WIDTH_MAX * 4];
+    size_t n = 0;
+
+    while (*text == ' ')
+        text++;
+    for (int row = 0; row < ROWS_SHOWN && text[n]; row++)
+        n += fit(text + n, row + 1 < ROWS_SHOWN ? columns : columns - 2);
+    str_copy_n(cut, sizeof(cut) - 4, text, n);
+    if (text[n])
+        memcpy(cut + strlen(cut), "…", sizeof("…"));
+    wrap(p, how, 2, cut);
+}
+
 static void show_why(struct page *p)
 {
     char head[512], count[48];
+    uint32_t n = 0, steps = 0;
 
     if (p->in->n_evidence == 0)
         return;
     section(p, "why");
-    for (uint32_t i = 0; i < p->in->n_evidence; i++) {
+    for (uint32_t i = 0; i < p->in->n_evidence && n < LINES_SHOWN; i++) {
         const struct evidence_line *l = &p->in->evidence[i];
         const char *path = l->file < p->d->files.n ? p->d->files.v[l->file].path : "?";
 
+        if (l->role == ROLE_PROGRESS && steps++ == STEPS_SHOWN)
+            break;
+        n++;
         count[0] = '\0';
         if (l->count > 1)
             snprintf(count, sizeof(count), ", %" PRIu64 " times", l->count);
         snprintf(head, sizeof(head), "%s:%" PRIu64 "  %s%s%s%s", path, l->line, role_name(l->role),
                  *l->signature ? " " : "", l->signature, count);
         wrap(p, PAINT_DIM, 0, head);
-        wrap(p, i == 0 ? PAINT_BOLD : PAINT_NONE, 2, l->text);
+        show_excerpt(p, i == 0 ? PAINT_BOLD : PAINT_NONE, l->text);
     }
 }
 
@@ -282,12 +307,24 @@ static const char *hint(enum cause c)
     return text[c];
 }
 
+/* "The same start fails again" is no word beside the advice to start again. */
+static bool is_hint_apt(const struct incident *in)
+{
+    return in->advice != ADVICE_RESTART || cause_domain(in->cause) != DOMAIN_WORKLOAD;
+}
+
 static void suggest_for_hang(struct page *p)
 {
     if (p->in->finished) {
         wrap(p, PAINT_NONE, 0,
              "the work is done: check the last checkpoint and cancel what is "
              "left of the job");
+        return;
+    }
+    if (p->in->advice == ADVICE_STOP) {
+        wrap(p, PAINT_NONE, 0,
+             "mend the program: its ranks took different ways, and will again. "
+             "TORCH_DISTRIBUTED_DEBUG=DETAIL names the calls");
         return;
     }
     wrap(p, PAINT_NONE, 0,
@@ -319,10 +356,10 @@ static void show_advice(struct page *p)
         suggest_for_straggler(p);
     else if (in->advice == ADVICE_RESTART_EXCLUDING)
         suggest_exclude(p);
-    else if (!hint(in->cause))
+    else if (in->advice == ADVICE_RESTART && in->class == CLASS_CRASH)
         wrap(p, PAINT_NONE, 0, "start it again from the last checkpoint");
     if (in->class == CLASS_CRASH || in->class == CLASS_INTERRUPTED) {
-        if (hint(in->cause))
+        if (hint(in->cause) && is_hint_apt(in))
             wrap(p, PAINT_NONE, 0, hint(in->cause));
         suggest_gpu_check(p);
     }
@@ -336,7 +373,7 @@ static void show_ruled_out(struct page *p)
 
     if (p->in->n_ruled_out == 0)
         return;
-    section(p, "not");
+    section(p, "ruled out");
     for (uint32_t i = 0; i < p->in->n_ruled_out; i++) {
         snprintf(line, sizeof(line), "%s: %s", p->in->ruled_out[i].what, p->in->ruled_out[i].why);
         wrap(p, PAINT_NONE, 0, line);

@@ -54,6 +54,7 @@ void attribute(const struct evidence *e, enum ending ending, struct incident *re
     advice_choose(&j);
     name_signature(&j);
     proof_collect(&j);
+    ruled_collect(&j);
     fingerprint_make(&j);
     summary_write(&j);
     intset_done(&j.holdup.ranks);

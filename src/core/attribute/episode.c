@@ -42,7 +42,7 @@ bool hits_concurrent(const struct hit *a, const struct hit *b)
     return a->s.file != b->s.file || apart <= NEAR_LINES;
 }
 
-static const struct stream *stream_at(const struct evidence *e, uint32_t file)
+const struct stream *stream_at(const struct evidence *e, uint32_t file)
 {
     return &e->streams.v[file < STREAMS_MAX ? file : STREAMS_MAX - 1];
 }

@@ -34,6 +34,7 @@ struct judge {
 };
 
 void episode_build(struct judge *j);
+const struct stream *stream_at(const struct evidence *e, uint32_t file);
 bool episode_is_current(const struct evidence *e, const struct hit *h);
 bool hit_before(const struct hit *a, const struct hit *b);
 bool hits_concurrent(const struct hit *a, const struct hit *b); /* the order proves nothing */
@@ -51,6 +52,7 @@ void rules_apply(struct judge *j); /* class, cause, primary, confidence */
 void culprit_name(struct judge *j);
 void advice_choose(struct judge *j);
 void proof_collect(struct judge *j); /* evidence lines */
+void ruled_collect(struct judge *j); /* what it was not */
 void summary_write(struct judge *j);
 void fingerprint_make(struct judge *j);
 

@@ -3,10 +3,6 @@
 
 #include "base/str.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 /* What happened: the first rule that holds decides class, cause and decisive line. The order of
  * the table is the argument, so read it top down:
  *
@@ -350,18 +346,4 @@ int32_t confidence_combine(const struct judge *j, enum cause cause, int32_t own)
         doubt = doubt * (100 - s->confidence) / 100;
     }
     return doubt < 1 ? 99 : (int32_t)(100 - doubt);
-}
-
-void rule_out(struct judge *j, const char *what, const char *format, ...)
-{
-    struct ruled_out *r;
-    va_list ap;
-
-    if (j->in->n_ruled_out == RULED_OUT_MAX)
-        return;
-    r = &j->in->ruled_out[j->in->n_ruled_out++];
-    STR_COPY(r->what, what);
-    va_start(ap, format);
-    vsnprintf(r->why, sizeof(r->why), format, ap);
-    va_end(ap);
 }

@@ -35,7 +35,8 @@ enum signal_kind {
     SIGNAL_COLLECTIVE, /* a watchdog's view of one rank's collectives */
     SIGNAL_EXIT,       /* a process of the job ended */
     SIGNAL_ACTIVITY,   /* what the job's processes did since the last sample */
-    SIGNAL_OUTPUT,     /* output was seen, without other meaning; at most one a second and file */
+    SIGNAL_OUTPUT,     /* output was seen, without other meaning; at most one a second and file,
+                          and one when a rank shows itself for the first time (who.rank) */
     SIGNAL_MAX,
     SIGNAL_INVALID = -EINVAL,
 };

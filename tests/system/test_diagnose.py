@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reknit diagnose: verdicts on labelled logs, and the command line."""
+
+import gzip
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+REQUIRED = {"class": 0.95, "cause": 0.85, "domain": 0.93, "advice": 0.93, "evidence": 0.85,
+            "culprit": 0.85, "blame": 0.02, "healthy": 1.0}
+ECC = "[rank3]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+XID = ("[Wed May 11 09:40:22 2022] NVRM: Xid (PCI:0000:61:00): 79, pid=20714, GPU has fallen off the"
+       " bus.\n")
+
+
+def steps(first, last):
+    return "".join(f"iter {i}: loss 2.{i:04d}, time 250.00ms, mfu 41.20%\n"
+                   for i in range(first, last + 1))
+
+
+def score(top, reknit, logs, labels):
+    run = subprocess.run(
+        [sys.executable, top / "tests/diagnose_score.py", "--bin", reknit.path, "--logs", logs,
+         "--labels", labels, "--show", *(f"--min={k}={v}" for k, v in REQUIRED.items())],
+        capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def verdict(run):
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_labelled_logs(top, reknit):
+    folder = top / "tests/fixtures/diagnose"
+    score(top, reknit, folder / "logs", folder / "labels.tsv")
+
+
+@pytest.mark.parametrize("seed", [1, 7, 23])
+def test_generated_logs(top, reknit, tmp_path, seed):
+    subprocess.run([sys.executable, top / "tests/fixtures/diagnose/generate.py", "--seed",
+                    str(seed), tmp_path], check=True, timeout=120)
+    score(top, reknit, tmp_path, tmp_path / "labels.tsv")
+
+
+def test_json_has_the_promised_fields(reknit, tmp_path):
+    log = tmp_path / "job.out"
+    log.write_text(steps(1, 40) + ECC)
+    v = verdict(reknit("diagnose", "--format", "json", log))
+    assert v["schema"] == 1
+    assert v["files"] == [str(log)]
+    assert (v["class"], v["cause"], v["domain"]) == ("crash", "gpu-hardware", "infrastructure")
+    assert 0.9 <= v["confidence"] <= 1
+    assert v["advice"] in ("restart", "restart-excluding")
+    assert v["culprits"] == {"nodes": [], "ranks": [3], "devices": []}
+    assert v["evidence"][0]["file"] == str(log)
+    assert v["evidence"][0]["line"] == 41
+    assert "uncorrectable ECC" in v["evidence"][0]["text"]
+    assert v["progress"]["first_step"] == 1
+    assert v["progress"]["last_step"] == 40
+    assert v["progress"]["median_step_s"] == pytest.approx(0.25)
+    assert v["attempts"] == []
+    assert len(v["fingerprint"]) == 16
+
+
+def test_empty_file_is_healthy(reknit, tmp_path):
+    log = tmp_path / "empty"
+    log.write_text("")
+    run = reknit("diagnose", log)
+    assert run.returncode == 0
+    assert "HEALTHY" in run.stdout
+    assert "Nothing to judge" in run.stdout
+
+
+def test_standard_input_and_packed_files(reknit, tmp_path):
+    packed = tmp_path / "job.gz"
+    packed.write_bytes(gzip.compress((steps(1, 40) + ECC).encode()))
+    assert verdict(reknit("diagnose", "--format", "json", packed))["cause"] == "gpu-hardware"
+    v = verdict(reknit("diagnose", "--format", "json", "-", input=steps(1, 40) + ECC))
+    assert v["cause"] == "gpu-hardware"
+    assert v["files"] == ["-"]
+
+
+def test_bad_files_are_named_and_the_others_judged(reknit, tmp_path):
+    good = tmp_path / "good"
+    good.write_text(ECC)
+    run = reknit("diagnose", "--each", "--format", "json", tmp_path / "absent", good, tmp_path)
+    assert run.returncode == 1
+    assert str(tmp_path / "absent") in run.stderr
+    assert "No such file" in run.stderr
+    assert len(run.stdout.splitlines()) == 1
+    assert json.loads(run.stdout)["cause"] == "gpu-hardware"
+    run = reknit("diagnose", tmp_path / "absent")
+    assert run.returncode == 1
+    assert run.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [[], ["--format", "xml", "x"], ["--node", "x", "y"],
+                                       ["--frobnicate"]])
+def test_wrong_command_lines(reknit, arguments):
+    run = reknit("diagnose", *arguments)
+    assert run.returncode == 2
+    assert "reknit diagnose --help" in run.stderr
+
+
+def test_node_option_names_the_node_of_a_kernel_log(reknit, tmp_path):
+    log, dmesg = tmp_path / "job.out", tmp_path / "dmesg"
+    log.write_text(steps(1, 40))
+    dmesg.write_text(XID)
+    v = verdict(reknit("diagnose", "--format", "json", "--node", f"n17={dmesg}", log))
+    assert v["cause"] == "gpu-hardware"
+    assert v["culprits"]["nodes"] == ["n17"]
+    assert v["culprits"]["devices"] == ["0000:61:00"]
+    assert v["advice"] == "restart-excluding"
+
+
+def test_files_of_one_job_are_judged_together(reknit, tmp_path):
+    out, err = tmp_path / "job.out", tmp_path / "job.err"
+    out.write_text(steps(1, 40))
+    err.write_text(ECC)
+    v = verdict(reknit("diagnose", "--format", "json", out, err))
+    assert v["files"] == [str(out), str(err)]
+    assert v["cause"] == "gpu-hardware"
+    assert v["evidence"][0]["file"] == str(err)
+    run = reknit("diagnose", "--each", "--format", "json", out, err)
+    assert [json.loads(line)["class"] for line in run.stdout.splitlines()] == ["healthy", "crash"]
+
+
+def launch():
+    return ("W0918 15:40:51.226790 4772 torch/distributed/run.py:757] \n"
+            "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to"
+            " avoid your system being overloaded, please further tune the variable for optimal"
+            " performance in your application as needed. \n")
+
+
+def test_the_last_attempt_is_judged_and_the_others_listed(reknit, tmp_path):
+    log = tmp_path / "job.out"
+    log.write_text(launch() + steps(1, 40) + ECC + launch() + steps(21, 60) +
+                   "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.\n" +
+                   launch() + steps(41, 90))
+    v = verdict(reknit("diagnose", "--format", "json", log))
+    assert v["class"] == "healthy"
+    assert [a["cause"] for a in v["attempts"]] == ["gpu-hardware", "gpu-oom"]
+    assert v["attempts"][0]["progress"]["last_step"] == 40
+    assert v["progress"]["first_step"] == 41
+    assert "gpu-oom" in reknit("diagnose", log).stdout
+
+
+def test_text_has_no_colour_in_a_pipe_and_no_control_codes(reknit, tmp_path):
+    log = tmp_path / "job.out"
+    log.write_bytes(b"\x1b[31m" + ECC.encode().rstrip() + b" \x07\x1b]0;owned\x07\xff\n")
+    out = reknit("diagnose", log).stdout
+    assert "CRASH" in out
+    assert not [c for c in out if ord(c) < 32 and c != "\n"]
+
+
+def run_on_terminal(command, env):
+    leader, follower = pty.openpty()
+    child = subprocess.Popen(command, stdout=follower, stderr=subprocess.DEVNULL,
+                             stdin=subprocess.DEVNULL, env=env)
+    os.close(follower)
+    out = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:
+            part = b""
+        if not part:
+            break
+        out += part
+    os.close(leader)
+    assert child.wait(timeout=60) == 0
+    return out
+
+
+def test_colour_on_a_terminal_unless_no_color(reknit, tmp_path):
+    log = tmp_path / "job.out"
+    log.write_text(ECC)
+    env = {**os.environ, "TERM": "xterm"}
+    env.pop("NO_COLOR", None)
+    command = [str(reknit.path), "diagnose", str(log)]
+    assert b"\x1b[1;31mCRASH" in run_on_terminal(command, env)
+    assert b"\x1b[" not in run_on_terminal(command, {**env, "NO_COLOR": "1"})
+
+
+def test_names_in_commands_are_plain(reknit, tmp_path):
+    dmesg = tmp_path / "dmesg"
+    dmesg.write_text(XID)
+    out = reknit("diagnose", "--node", f"n1;reboot={dmesg}").stdout
+    assert "node n1;reboot" in out
+    assert "exclude=n1;reboot" not in out
+
+
+def test_long_lines_and_binary_rubbish_do_not_hurt(reknit, tmp_path):
+    log = tmp_path / "job.out"
+    with open(log, "wb") as f:
+        f.write(steps(1, 40).encode())
+        f.write(b"x" * (8 << 20) + b"\n")
+        f.write(os.urandom(1 << 16))
+        f.write(b"\n" + ECC.encode())
+    assert verdict(reknit("diagnose", "--format", "json", log))["cause"] == "gpu-hardware"
