@@ -152,6 +152,21 @@ static void spinning_ranks_get_one_extension(void **state)
     assert_non_null(strstr(last_why(w), "use CPU time, but neither read, write nor print"));
 }
 
+/* The clock jumps over the moment of judgement: when it has spun long enough, it is a hang. */
+static void spinning_may_be_proven_late(void **state)
+{
+    struct world *w = *state;
+
+    steps(w, 1, 20, S);
+    world_samples(w, 20, 5 * S, SPIN_SAMPLE(5 * S));
+    world_wait(w, USEC_PER_HOUR);
+    assert_int_equal(last_finding(w), FINDING_HANG_UNPROVEN);
+    world_samples(w, 3, 5 * S, SPIN_SAMPLE(5 * S));
+    assert_int_equal(last_finding(w), FINDING_HANG_UNPROVEN);
+    world_samples(w, 1, 5 * S, SPIN_SAMPLE(5 * S));
+    assert_int_equal(last_finding(w), FINDING_HANG);
+}
+
 static void spinning_with_output_proves_nothing(void **state)
 {
     struct world *w = *state;
@@ -366,6 +381,32 @@ static void the_length_of_a_checkpoint_is_learned(void **state)
     assert_int_equal(allowed(w), 2 * MIN);
     world_checkpoint(w, EDGE_BEGIN, 21);
     assert_int_equal(allowed(w), 45 * MIN);
+}
+
+/* A job that saves at every step has a rhythm as well: that of its steps. */
+static void what_a_phase_takes_is_no_part_of_the_rhythm(void **state)
+{
+    struct world *w = *state;
+
+    for (int64_t i = 1; i <= 10; i++) {
+        steps(w, i, 1, 2 * S);
+        world_checkpoint(w, EDGE_BEGIN, i);
+        world_wait(w, MIN);
+        world_checkpoint(w, EDGE_END, i);
+    }
+    assert_int_equal(world_job(w)->timing.present.n, 9);
+    assert_int_equal(world_job(w)->timing.present.longest, 2 * S);
+    /* written in the background, while steps go on */
+    world_checkpoint(w, EDGE_BEGIN, 10);
+    steps(w, 11, 5, 2 * S);
+    world_checkpoint(w, EDGE_END, 10);
+    steps(w, 16, 5, 2 * S);
+    assert_int_equal(world_job(w)->timing.present.median, 2 * S);
+    /* only its end is shown: then the step took that long */
+    world_wait(w, MIN);
+    world_checkpoint(w, EDGE_END, 20);
+    steps(w, 21, 1, 2 * S);
+    assert_int_equal(world_job(w)->timing.present.longest, MIN + 2 * S);
 }
 
 static void a_phase_that_never_closes_runs_out_by_itself(void **state)
@@ -674,6 +715,7 @@ int main(void)
         TEST(a_process_blocked_in_the_kernel_is_one_too),
         TEST(silence_of_a_busy_job_is_extended_once_and_never_killed),
         TEST(spinning_ranks_get_one_extension),
+        TEST(spinning_may_be_proven_late),
         TEST(spinning_with_output_proves_nothing),
         TEST(without_samples_nothing_is_killed),
         TEST(a_sampler_that_went_quiet_proves_nothing),
@@ -689,6 +731,7 @@ int main(void)
         TEST(the_rhythm_is_learned_across_attempts),
         TEST(a_checkpoint_widens_the_window),
         TEST(the_length_of_a_checkpoint_is_learned),
+        TEST(what_a_phase_takes_is_no_part_of_the_rhythm),
         TEST(a_phase_that_never_closes_runs_out_by_itself),
         TEST(an_open_phase_is_dropped_at_restart),
         TEST(phases_allow_their_own_time),

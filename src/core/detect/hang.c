@@ -10,10 +10,11 @@
  *   0.6 T        suspected: evidence is collected while the processes still hang
  *   T            a hang, if the processes are idle, stopped or blocked
  *                otherwise extended once, because a log can be silent while the job works
- *   2 T          a hang, if they burn CPU time without any I/O or output and the job has a rhythm
- *                that it fell out of; else unproven: people are told, nothing is killed
+ *   2 T          a hang, if they have burnt CPU time without any I/O or output for T, and the job
+ *                has a rhythm that it fell out of; else unproven: people are told, nothing is
+ * killed
  *
- * Idle, stopped or blocked at any time after T is a hang at once. Without samples of the processes
+ * What proves a hang may also come later; then it is one at once. Without samples of the processes
  * nothing is ever killed: silence of a collector is no evidence about a job. */
 
 #include "core/detect/detect.h"
@@ -181,15 +182,16 @@ static bool overdue(const struct model *m, const struct job *j, const struct win
     bool twice = m->now >= w->base + 2 * w->timeout;
     /* A job that was never seen to work may well compute for hours without a word. */
     bool fell_out = best_rhythm(j) || w->phase == PHASE_SHUTDOWN;
+    bool spun = l == LIVENESS_SPINNING && j->attempt.streaks.spinning >= w->timeout;
 
     if (l == LIVENESS_IDLE || l == LIVENESS_STOPPED || l == LIVENESS_BLOCKED)
         return find(m, j, w, FINDING_HANG, l, "", ret);
     if (j->attempt.suspicion == SUSPICION_RAISED)
         return find(m, j, w, FINDING_HANG_EXTENDED, l, "; waiting once more as long", ret);
+    if (twice && spun && fell_out)
+        return find(m, j, w, FINDING_HANG, l, "", ret);
     if (!twice || j->attempt.suspicion == SUSPICION_UNPROVEN)
         return false;
-    if (l == LIVENESS_SPINNING && fell_out)
-        return find(m, j, w, FINDING_HANG, l, "", ret);
     return find(m, j, w, FINDING_HANG_UNPROVEN, l, "; that proves no hang, so it is left running",
                 ret);
 }

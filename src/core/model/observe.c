@@ -42,7 +42,7 @@ void attempt_begin(struct job *j, uint32_t number, usec_t now)
 
     attempt_reset(a);
     a->number = number;
-    a->started = a->last_progress = a->last_output = now;
+    a->started = a->last_progress = a->last_output = a->last_step_at = now;
     a->evidence = evidence_new();
     timing_next_attempt(&j->timing);
 }
@@ -61,21 +61,21 @@ static void progress(struct attempt *a, usec_t now)
 
 static void phase_open(struct attempt *a, enum phase phase, usec_t now)
 {
-    if (phase == PHASE_STEADY)
-        return;
-    a->phase_began[phase] = now;
-    a->gap_has_phase = true;
+    if (phase != PHASE_STEADY)
+        a->phase_began[phase] = now;
 }
 
 static void phase_close(struct job *j, enum phase phase, usec_t now)
 {
     struct attempt *a = &j->attempt;
+    usec_t began = a->phase_began[phase];
 
-    if (phase == PHASE_STEADY || a->phase_began[phase] == USEC_NEVER)
+    if (began == USEC_NEVER)
         return;
-    timing_add_phase(&j->timing, phase, now - a->phase_began[phase]);
+    timing_add_phase(&j->timing, phase, now - began);
+    if (began >= a->last_step_at) /* otherwise steps went on meanwhile */
+        a->held_up += now - began;
     a->phase_began[phase] = USEC_NEVER;
-    a->gap_has_phase = true;
 }
 
 /* Training steps again: whatever holds training up is over. A checkpoint may be written in the
@@ -130,11 +130,12 @@ static void observe_step(struct job *j, const struct signal *s, usec_t now)
     if (a->steps_seen == 0) {
         a->first_step_at = now;
         timing_add_first_step(&j->timing, now - a->started);
-    } else if (!a->gap_has_phase) {
-        timing_add_gap(&j->timing, now - a->last_progress);
+    } else {
+        timing_add_gap(&j->timing, now - a->last_step_at - a->held_up);
     }
     a->steps_seen++;
-    a->gap_has_phase = a->phase_began[PHASE_CHECKPOINT] != USEC_NEVER;
+    a->last_step_at = now;
+    a->held_up = 0;
     a->finished_at = USEC_NEVER;
     progress(a, now);
 }
@@ -152,13 +153,11 @@ static void observe_checkpoint(struct job *j, const struct checkpoint_fact *c, u
         if (step > a->checkpoint_step)
             a->checkpoint_step = step;
         phase_close(j, PHASE_CHECKPOINT, now);
-        a->gap_has_phase = true;
         progress(a, now);
         break;
     case EDGE_POINT:
         if (c->step > a->loaded_step)
             a->loaded_step = c->step;
-        a->gap_has_phase = true;
         progress(a, now);
         break;
     case EDGE_MAX:

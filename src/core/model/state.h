@@ -74,7 +74,8 @@ struct attempt {
     usec_t first_step_at;          /* USEC_NEVER */
     usec_t last_progress;          /* step, checkpoint, end of a phase; at first the start */
     usec_t last_output;            /* any line */
-    bool gap_has_phase;            /* since the last step: the gap teaches no rhythm */
+    usec_t last_step_at;           /* at first the start */
+    usec_t held_up;                /* by phases since then: no part of the rhythm */
     usec_t phase_began[PHASE_MAX]; /* USEC_NEVER = not open */
     usec_t finished_at;            /* the job says that its work is done; USEC_NEVER */
 
