@@ -1,132 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* A prefilter holds a word of every expression, and tells for a line which few of them to try. A
+ * line may be very long (several ranks, a bar that never ends). Expressions are tried in a window
+ * around each word that was found, so that the cost of a line grows with its length and not with
+ * its square. */
+
 #include "extract/matcher.h"
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "extract/cover.h"
+#include "extract/literals.h"
+#include "extract/prefilter.h"
+#include "extract/rarity.h"
 
 #include <assert.h>
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 #include <string.h>
 
-static const char *const field_names[FIELD_MAX] = {
-    [FIELD_RANK] = "rank",
-    [FIELD_LOCAL_RANK] = "local_rank",
-    [FIELD_NODE] = "node",
-    [FIELD_DEVICE] = "device",
-    [FIELD_PEER] = "peer",
-    [FIELD_XID] = "xid",
-    [FIELD_STEP] = "step",
-    [FIELD_TOTAL] = "total",
-    [FIELD_SECONDS] = "seconds",
-    [FIELD_MILLISECONDS] = "milliseconds",
-    [FIELD_LOSS] = "loss",
-    [FIELD_GRAD_NORM] = "grad_norm",
-    [FIELD_RATE] = "rate",
-    [FIELD_SEQ] = "seq",
-    [FIELD_OP] = "op",
-    [FIELD_NUMEL] = "numel",
-    [FIELD_GROUP] = "group",
-    [FIELD_ENQUEUED] = "enqueued",
-    [FIELD_COMPLETED] = "completed",
-    [FIELD_PID] = "pid",
-    [FIELD_CODE] = "code",
-    [FIELD_SIGNAL] = "signal",
-};
-DEFINE_NAMES(field, enum field, field_names);
+#define WINDOW_BYTES   4096 /* lines up to this length are searched as a whole */
+#define CANDIDATES_MAX 256  /* of one line */
+#define REPEATS_MAX    8    /* of one expression in one window */
 
-/* How much backtracking one match may cost; a pattern that needs more does not match. */
-#define MATCH_LIMIT 200000
-
-#define GROUPS_MAX 32
-
-struct group {
-    enum field field;
-    uint32_t number;
-};
-
-/* One expression of an entry: a pattern, or one of its `fields`. */
 struct expression {
-    unsigned entry;
-    bool is_field;
-    bool jit_tried;
-    pcre2_code *code;
-    VEC(struct group) groups;
+    const struct entry *entry;
+    struct pattern *pattern;
+    bool wordless;
+    unsigned fields, n_fields; /* indices of the entry's `fields` in matcher.fields */
 };
 
 struct matcher {
     const struct catalog *catalog;
-    VEC(struct expression) expressions; /* of an entry: its patterns, then its fields */
-    pcre2_match_data *match;
-    pcre2_match_context *context;
+    VEC(struct expression) expressions; /* in the order of the catalogue */
+    VEC(struct pattern *) fields;
+    VEC(unsigned) wordless;             /* expressions to try always */
+    VEC(struct cover_literal) literals; /* of entries that are more than ordinary */
+    struct prefilter *words;
+    struct pattern_space *space;
 };
 
-/* Finds what the named groups are; several groups may have one name. */
-static int read_groups(struct expression *x, const struct entry *entry, const char *text,
-                       struct err *e)
+static int complain(const struct entry *entry, const char *text, struct err *e)
 {
-    uint32_t n = 0, size = 0;
-    PCRE2_SPTR row = NULL;
+    return err_prefix(e, -EINVAL, "%s:%u: %s: pattern '%s'", entry->file, entry->line, entry->id,
+                      text);
+}
 
-    pcre2_pattern_info(x->code, PCRE2_INFO_NAMECOUNT, &n);
-    pcre2_pattern_info(x->code, PCRE2_INFO_NAMEENTRYSIZE, &size);
-    pcre2_pattern_info(x->code, PCRE2_INFO_NAMETABLE, &row);
-    for (uint32_t i = 0; i < n; i++, row += size) {
-        enum field field = field_from_name((const char *)row + 2);
+static int add_entry(struct matcher *m, const struct entry *entry, struct err *e)
+{
+    unsigned first_field = (unsigned)m->fields.n;
 
-        if (field == FIELD_INVALID)
-            return err_set(e, -EINVAL, "%s:%u: %s: '%s' in pattern '%s' is not the name of a field",
-                           entry->file, entry->line, entry->id, (const char *)row + 2, text);
-        *VEC_PUSH(&x->groups) = (struct group){field, (uint32_t)row[0] << 8 | row[1]};
+    for (unsigned i = 0; i < entry->fields.n; i++)
+        if (pattern_new(entry->fields.v[i], VEC_PUSH(&m->fields), e) < 0)
+            return complain(entry, entry->fields.v[i], e);
+    for (unsigned i = 0; i < entry->patterns.n; i++) {
+        struct expression *x = VEC_PUSH(&m->expressions);
+
+        x->entry = entry;
+        x->fields = first_field;
+        x->n_fields = entry->fields.n;
+        if (pattern_new(entry->patterns.v[i], &x->pattern, e) < 0)
+            return complain(entry, entry->patterns.v[i], e);
     }
     return 0;
 }
 
-static int add_expression(struct matcher *m, unsigned index, const char *text, bool is_field,
-                          struct err *e)
+/* Whether lines of this role are ordinary: sampled, or of no meaning by themselves. */
+static bool is_ordinary(enum role role)
 {
-    const struct entry *entry = catalog_entry(m->catalog, index);
-    struct expression *x = VEC_PUSH(&m->expressions);
-    PCRE2_UCHAR message[200];
-    PCRE2_SIZE at;
-    int code;
+    return role == ROLE_PROGRESS || role == ROLE_NOISE;
+}
 
-    x->entry = index;
-    x->is_field = is_field;
-    x->code =
-        pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
-                      PCRE2_DUPNAMES | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_UTF, &code, &at, NULL);
-    if (!x->code) {
-        pcre2_get_error_message(code, message, sizeof(message));
-        return err_set(e, -EINVAL, "%s:%u: %s: pattern '%s', at character %zu: %s", entry->file,
-                       entry->line, entry->id, text, at, (const char *)message);
+void matcher_learn_examples(const struct matcher *m, struct rarity *progress,
+                            struct rarity *ordinary)
+{
+    for (size_t i = 0; i < catalog_size(m->catalog); i++) {
+        const struct entry *e = catalog_entry(m->catalog, i);
+
+        for (unsigned j = 0; j < e->match.n && is_ordinary(e->role); j++) {
+            rarity_learn(ordinary, e->match.v[j], strlen(e->match.v[j]));
+            if (e->role == ROLE_PROGRESS)
+                rarity_learn(progress, e->match.v[j], strlen(e->match.v[j]));
+        }
     }
-    return read_groups(x, entry, text, e);
+}
+
+static unsigned score_literal(void *ctx, const char *s, size_t len)
+{
+    size_t at, n;
+
+    return rarity_best_window(ctx, s, len, &at, &n);
+}
+
+static void add_words(struct matcher *m, unsigned index, const char *text, struct rarity *ordinary,
+                      struct literal_set *set)
+{
+    struct expression *x = &m->expressions.v[index];
+
+    if (!literals_required(text, score_literal, ordinary, set)) {
+        x->wordless = true;
+        *VEC_PUSH(&m->wordless) = index;
+        return;
+    }
+    for (unsigned i = 0; i < set->n; i++) {
+        size_t at = 0, n = 0;
+
+        rarity_best_window(ordinary, set->v[i].s, set->v[i].len, &at, &n);
+        prefilter_add(m->words, set->v[i].s + at, n, set->caseless, index);
+        if (!is_ordinary(x->entry->role))
+            *VEC_PUSH(&m->literals) = (struct cover_literal){set->v[i], set->caseless};
+    }
+}
+
+static int build_prefilter(struct matcher *m, struct err *e)
+{
+    _cleanup_(freep) struct rarity *progress = xnew(struct rarity), *ordinary = xnew(struct rarity);
+    _cleanup_(freep) struct literal_set *set = xnew(struct literal_set);
+    unsigned index = 0;
+
+    m->words = prefilter_new();
+    matcher_learn_examples(m, progress, ordinary);
+    for (size_t i = 0; i < catalog_size(m->catalog); i++) {
+        const struct entry *entry = catalog_entry(m->catalog, i);
+
+        for (unsigned j = 0; j < entry->patterns.n; j++)
+            add_words(m, index++, entry->patterns.v[j], ordinary, set);
+    }
+    return prefilter_compile(m->words, e);
 }
 
 int matcher_new(const struct catalog *c, struct matcher **ret, struct err *e)
 {
     _cleanup_(matcher_freep) struct matcher *m = xnew(struct matcher);
+    int r;
 
     m->catalog = c;
-    for (unsigned i = 0; i < catalog_size(c); i++) {
-        const struct entry *entry = catalog_entry(c, i);
-        int r = 0;
-
-        for (unsigned j = 0; j < entry->patterns.n && r == 0; j++)
-            r = add_expression(m, i, entry->patterns.v[j], false, e);
-        for (unsigned j = 0; j < entry->fields.n && r == 0; j++)
-            r = add_expression(m, i, entry->fields.v[j], true, e);
+    m->space = pattern_space_new();
+    for (size_t i = 0; i < catalog_size(c); i++) {
+        r = add_entry(m, catalog_entry(c, i), e);
         if (r < 0)
             return r;
     }
-    m->match = pcre2_match_data_create(GROUPS_MAX, NULL);
-    m->context = pcre2_match_context_create(NULL);
-    if (!m->match || !m->context)
-        return err_set(e, -ENOMEM, "PCRE2 does not start");
-    pcre2_set_match_limit(m->context, MATCH_LIMIT);
+    r = build_prefilter(m, e);
+    if (r < 0)
+        return r;
     *ret = TAKE(m);
     return 0;
 }
@@ -135,12 +151,15 @@ struct matcher *matcher_free(struct matcher *m)
 {
     if (!m)
         return NULL;
-    pcre2_match_context_free(m->context);
-    pcre2_match_data_free(m->match);
-    VEC_FOREACH (&m->expressions, x) {
-        pcre2_code_free(x->code);
-        VEC_DONE(&x->groups);
-    }
+    pattern_space_free(m->space);
+    prefilter_free(m->words);
+    VEC_DONE(&m->literals);
+    VEC_DONE(&m->wordless);
+    VEC_FOREACH (&m->fields, p)
+        pattern_free(*p);
+    VEC_DONE(&m->fields);
+    VEC_FOREACH (&m->expressions, x)
+        pattern_free(x->pattern);
     VEC_DONE(&m->expressions);
     free(m);
     return NULL;
@@ -151,36 +170,141 @@ const struct catalog *matcher_catalog(const struct matcher *m)
     return m->catalog;
 }
 
-static bool run_expression(struct matcher *m, struct expression *x, const char *line, size_t len)
+const char *matcher_wordless(const struct matcher *m, const struct entry *e)
 {
-    if (!x->jit_tried) {
-        /* Only expressions that are used pay for it; without JIT PCRE2 interprets. */
-        pcre2_jit_compile(x->code, PCRE2_JIT_COMPLETE);
-        x->jit_tried = true;
+    unsigned n = 0;
+
+    VEC_FOREACH (&m->expressions, x) {
+        if (x->entry != e)
+            continue;
+        if (x->wordless)
+            return e->patterns.v[n];
+        n++;
     }
-    return pcre2_match(x->code, (PCRE2_SPTR)line, len, 0, 0, m->match, m->context) >= 0;
+    return NULL;
 }
 
-static void take_captures(struct matcher *m, const struct expression *x, const char *line,
-                          struct hit *hit)
+/* An expression to try, because its word ends at `at`. */
+struct candidate {
+    unsigned expression;
+    unsigned times; /* the word was found */
+    size_t at;
+};
+
+struct candidates {
+    size_t line_len;
+    size_t n;
+    struct candidate v[CANDIDATES_MAX];
+};
+
+static bool add_candidate(void *ctx, unsigned expression, size_t at)
 {
-    const PCRE2_SIZE *at = pcre2_get_ovector_pointer(m->match);
+    struct candidates *c = ctx;
 
-    VEC_FOREACH (&x->groups, g) {
-        struct capture *c = &hit->fields[g->field];
+    for (size_t i = c->n; i > 0; i--) {
+        struct candidate *old = &c->v[i - 1];
 
-        if (c->s || g->number >= GROUPS_MAX || at[2 * g->number] == PCRE2_UNSET)
-            continue;
-        c->s = line + at[2 * g->number];
-        c->len = at[2 * g->number + 1] - at[2 * g->number];
+        if (old->expression == expression &&
+            (c->line_len <= WINDOW_BYTES || at < old->at + WINDOW_BYTES / 2)) {
+            old->times++;
+            return true;
+        }
     }
+    if (c->n == CANDIDATES_MAX)
+        return false;
+    c->v[c->n++] = (struct candidate){expression, 1, at};
+    return true;
+}
+
+/* By the order of the catalogue, then by place; n is small and mostly in order. */
+static void sort_candidates(struct candidates *c)
+{
+    for (size_t i = 1; i < c->n; i++) {
+        struct candidate moved = c->v[i];
+        size_t j = i;
+
+        for (; j > 0 && (c->v[j - 1].expression > moved.expression ||
+                         (c->v[j - 1].expression == moved.expression && c->v[j - 1].at > moved.at));
+             j--)
+            c->v[j] = c->v[j - 1];
+        c->v[j] = moved;
+    }
+}
+
+/* A line being matched. */
+struct work {
+    struct matcher *m;
+    const char *line;
+    size_t len;
+    struct hit *hits;
+    size_t n;
+};
+
+static size_t distance(size_t a, size_t b)
+{
+    return a < b ? b - a : a - b;
+}
+
+/* Whether the entry has hit already around there, by an earlier pattern of its own. */
+static bool has_hit(const struct work *w, const struct expression *x, size_t at)
+{
+    for (size_t i = w->n; i > 0; i--)
+        if (w->hits[i - 1].entry == x->entry && distance(w->hits[i - 1].start, at) < WINDOW_BYTES)
+            return true;
+    return false;
+}
+
+/* Values of the entry's `fields`, from the same window. */
+static void search_fields(const struct work *w, const struct expression *x, const char *window,
+                          size_t len, size_t from, bool whole, struct hit *hit)
+{
+    size_t start, end;
+
+    for (unsigned i = 0; i < x->n_fields; i++) {
+        struct pattern *p = w->m->fields.v[x->fields + i];
+
+        if (pattern_match(p, w->m->space, window, len, from, whole, &start, &end))
+            pattern_captures(p, w->m->space, window, hit->fields);
+    }
+}
+
+/* Adds the hits of one expression in the window around its word. */
+static void try_expression(struct work *w, unsigned index, size_t at, unsigned times)
+{
+    const struct expression *x = &w->m->expressions.v[index];
+    bool whole = w->len <= WINDOW_BYTES;
+    size_t begin = whole || at < WINDOW_BYTES / 2 ? 0 : at - WINDOW_BYTES / 2;
+    size_t len = whole || w->len - begin < WINDOW_BYTES ? w->len - begin : WINDOW_BYTES;
+    const char *window = w->line + begin;
+    size_t from = 0, start, end;
+
+    if (is_ordinary(x->entry->role) || times > REPEATS_MAX)
+        times = is_ordinary(x->entry->role) ? 1 : REPEATS_MAX;
+    for (; times > 0 && from < len && w->n < HITS_MAX; times--, from = end) {
+        struct hit *hit = &w->hits[w->n];
+
+        if (!pattern_match(x->pattern, w->m->space, window, len, from, whole, &start, &end))
+            return;
+        *hit = (struct hit){.entry = x->entry, .start = begin + start, .end = begin + end};
+        pattern_captures(x->pattern, w->m->space, window, hit->fields);
+        search_fields(w, x, window, len, from > 0 ? start : 0, whole, hit);
+        w->n++;
+        if (end == start)
+            return;
+    }
+}
+
+/* What is far apart on a long line does not concern each other. */
+static bool are_near(const struct hit *a, const struct hit *b)
+{
+    return a->entry != b->entry && distance(a->start, b->start) < WINDOW_BYTES;
 }
 
 static void settle_hides(struct hit *hits, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
-            if (i != j && !hits[j].dropped_by && !hits[i].dropped_by &&
+            if (are_near(&hits[i], &hits[j]) && !hits[j].dropped_by && !hits[i].dropped_by &&
                 entry_hides(hits[j].entry, hits[i].entry))
                 hits[i].dropped_by = hits[j].entry;
 }
@@ -191,7 +315,8 @@ static bool settle_one(struct hit *hits, const bool *decided, size_t n, size_t i
     const struct entry *by = NULL;
 
     for (size_t j = 0; j < n; j++) {
-        if (i == j || hits[j].dropped_by || !entry_yields_to(hits[i].entry, hits[j].entry))
+        if (!are_near(&hits[i], &hits[j]) || hits[j].dropped_by ||
+            !entry_yields_to(hits[i].entry, hits[j].entry))
             continue;
         if (!decided[j])
             return false;
@@ -224,20 +349,50 @@ static void settle(struct hit *hits, size_t n)
 
 size_t matcher_line(struct matcher *m, const char *line, size_t len, struct hit hits[HITS_MAX])
 {
-    size_t n = 0;
+    struct candidates found;
+    struct work w = {m, line, len, hits, 0};
 
-    for (size_t i = 0; i < m->expressions.n && n < HITS_MAX; i++) {
-        struct expression *x = &m->expressions.v[i];
-        const PCRE2_SIZE *at = pcre2_get_ovector_pointer(m->match);
-        const struct entry *entry = catalog_entry(m->catalog, x->entry);
-        bool is_hit = n > 0 && hits[n - 1].entry == entry;
+    found.line_len = len;
+    found.n = 0;
+    prefilter_scan(m->words, line, len, add_candidate, &found);
+    VEC_FOREACH (&m->wordless, index)
+        add_candidate(&found, *index, 0);
+    sort_candidates(&found);
+    for (size_t i = 0; i < found.n; i++) {
+        const struct candidate *c = &found.v[i];
 
-        if (is_hit != x->is_field || !run_expression(m, x, line, len))
-            continue;
-        if (!is_hit)
-            hits[n++] = (struct hit){.entry = entry, .start = at[0], .end = at[1]};
-        take_captures(m, x, line, &hits[n - 1]);
+        if (!has_hit(&w, &m->expressions.v[c->expression], c->at))
+            try_expression(&w, c->expression, c->at, c->times);
     }
-    settle(hits, n);
-    return n;
+    if (w.n > 1)
+        settle(hits, w.n);
+    return w.n;
+}
+
+struct relevance {
+    const struct matcher *m;
+    bool matters;
+};
+
+static bool is_relevant(void *ctx, unsigned expression, size_t at)
+{
+    struct relevance *r = ctx;
+
+    (void)at;
+    r->matters = !is_ordinary(r->m->expressions.v[expression].entry->role);
+    return !r->matters;
+}
+
+bool matcher_may_matter(struct matcher *m, const char *raw, size_t len)
+{
+    struct relevance r = {.m = m};
+
+    prefilter_scan(m->words, raw, len, is_relevant, &r);
+    return r.matters;
+}
+
+const struct cover_literal *matcher_literals(const struct matcher *m, size_t *ret_n)
+{
+    *ret_n = m->literals.n;
+    return m->literals.v;
 }

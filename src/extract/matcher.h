@@ -5,42 +5,10 @@
 /* Which entries of a catalogue match a cleaned line, and what their groups captured. */
 
 #include "extract/catalog.h"
+#include "extract/cover.h"
+#include "extract/pattern.h"
 
 #include <stdint.h>
-
-/* What a named group may be called. */
-enum field {
-    FIELD_RANK,
-    FIELD_LOCAL_RANK,
-    FIELD_NODE,
-    FIELD_DEVICE,
-    FIELD_PEER,
-    FIELD_XID,
-    FIELD_STEP,
-    FIELD_TOTAL,
-    FIELD_SECONDS,
-    FIELD_MILLISECONDS,
-    FIELD_LOSS,
-    FIELD_GRAD_NORM,
-    FIELD_RATE,
-    FIELD_SEQ,
-    FIELD_OP,
-    FIELD_NUMEL,
-    FIELD_GROUP,
-    FIELD_ENQUEUED,
-    FIELD_COMPLETED,
-    FIELD_PID,
-    FIELD_CODE,
-    FIELD_SIGNAL,
-    FIELD_MAX,
-    FIELD_INVALID = -EINVAL,
-};
-DECLARE_NAMES(field, enum field);
-
-struct capture {
-    const char *s; /* into the line; NULL = the line did not give it */
-    size_t len;
-};
 
 struct hit {
     const struct entry *entry;
@@ -60,7 +28,21 @@ DEFINE_CLEANUP(struct matcher *, matcher_free);
 
 const struct catalog *matcher_catalog(const struct matcher *m);
 
-/* Fills hits[0..n) in the order of the catalogue, dropped ones included; returns n. */
+/* The first pattern of the entry that has no word to look for, NULL = all have. Such a pattern is
+ * tried on every line that is looked at closely, and makes none be looked at. */
+const char *matcher_wordless(const struct matcher *m, const struct entry *e);
+
+/* Fills hits[0..n) in the order of the catalogue, dropped ones included; returns n. An entry may
+ * hit several times, where a line holds several messages. */
 size_t matcher_line(struct matcher *m, const char *line, size_t len, struct hit hits[HITS_MAX]);
+
+/* Whether an entry that is more than progress or noise may match a raw record; quick. */
+bool matcher_may_matter(struct matcher *m, const char *raw, size_t len);
+
+/* For the choice of triggers: the literals of such entries, and what the examples of progress, or
+ * of progress and noise, say about ordinary text. */
+const struct cover_literal *matcher_literals(const struct matcher *m, size_t *ret_n);
+void matcher_learn_examples(const struct matcher *m, struct rarity *progress,
+                            struct rarity *ordinary);
 
 #endif

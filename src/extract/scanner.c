@@ -1,15 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* Most of a large log is progress, and every progress line matches something: looking closely at
+ * all of them would cost minutes and tell nothing. So the log is cut into blocks at fixed offsets,
+ * and of a block only these records are looked at closely:
+ *
+ *   - those with a trigger (matcher_triggers: a word of an entry that is more than progress);
+ *   - all around a record that turns out to be a failure, a launch or an end;
+ *   - a few at the beginning of the block, for progress.
+ *
+ * Which words make triggers is learned from the log: when many records of a block have triggers for
+ * nothing, their text is common, and a new set without its words is made.
+ *
+ * The first blocks and the last two are looked at closely as a whole. Which block is one of the
+ * last two is known only two blocks later; so one block is always held back, unless the caller
+ * knows the size of the log beforehand: then nothing is held back, and nothing is copied.
+ * Failures are never sampled. What is chosen depends on offsets alone, never on how the bytes
+ * arrive.
+ *
+ * A record ends at LF or CR (bars). A record that crosses the border of a block is put together in
+ * `carry` and always looked at. A record that does not fit there is looked at in pieces that
+ * overlap, so that a message on the border is whole in one of them. */
+
 #include "extract/scanner.h"
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "extract/facts.h"
 #include "extract/line.h"
+#include "extract/trigger.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define WINDOW_BYTES ((size_t)128 << 10)
+#define BLOCK_BYTES    ((size_t)256 << 10)  /* fits the L2 cache */
+#define RECORD_BYTES   ((size_t)64 << 10)   /* looked at as one */
+#define OVERLAP_BYTES  ((size_t)1 << 10)    /* of the pieces of a longer one */
+#define HEAD_BYTES     ((uint64_t)4 << 20)  /* looked at as a whole */
+#define DENSE_BYTES    ((uint64_t)64 << 20) /* up to here, samples are closer together */
+#define DENSE_INTERVAL ((size_t)32 << 10)
+#define BEFORE_BYTES   ((size_t)8 << 10) /* around a failure, looked at as a whole */
+#define AFTER_BYTES    ((size_t)32 << 10)
+#define SMALL_BYTES    ((size_t)4 << 10) /* a flush of so little is looked at as a whole */
+#define VAIN_MAX       32 /* triggers for nothing in a block that make the scanner learn */
+#define RELEARN_MAX    8
+#define SAMPLE_RECORDS 8 /* looked at, at most, ... */
+#define SAMPLE_STEPS   2 /* ... to find so many steps */
 
 struct scanner {
     struct matcher *matcher;
@@ -18,11 +53,26 @@ struct scanner {
     void *ctx;
     struct scanner_counters counters;
     char node[NODE_NAME_LEN];
-    uint64_t line;   /* number of the line that begins at buf[0] */
-    uint64_t offset; /* of buf[0] in the log */
-    size_t fill;
-    char buf[WINDOW_BYTES];
-    char clean[WINDOW_BYTES + 1];
+
+    uint64_t line;       /* number of the line in which the next record begins */
+    uint64_t offset;     /* of the next byte to be processed */
+    uint64_t full_until; /* offset up to which all is looked at, because of a failure before */
+    uint64_t steps;      /* step signals so far */
+
+    size_t held_len, fill; /* of held: a whole block that waits; of next: the block being filled */
+    char *held, *next;
+
+    size_t carry_len; /* begun record, from offset carry_from on */
+    uint64_t carry_from;
+    bool carry_is_piece; /* the first OVERLAP_BYTES of it have been looked at */
+    char carry[RECORD_BYTES];
+    char clean[RECORD_BYTES + 1];
+
+    struct trigger_set *trigger_set; /* made when first needed */
+    unsigned relearned;              /* how often it was made anew */
+    unsigned vain;                   /* triggers of this block that led to nothing */
+    struct rarity common;            /* text of their records */
+    struct triggers triggers;
 };
 
 struct scanner *scanner_new(struct matcher *m, const struct scanner_options *o,
@@ -35,6 +85,8 @@ struct scanner *scanner_new(struct matcher *m, const struct scanner_options *o,
     s->sink = sink;
     s->ctx = ctx;
     s->line = 1;
+    s->held = xmalloc(BLOCK_BYTES);
+    s->next = xmalloc(BLOCK_BYTES);
     if (o->node)
         STR_COPY(s->node, o->node);
     return s;
@@ -42,11 +94,90 @@ struct scanner *scanner_new(struct matcher *m, const struct scanner_options *o,
 
 struct scanner *scanner_free(struct scanner *s)
 {
+    if (!s)
+        return NULL;
+    trigger_set_free(s->trigger_set);
+    free(s->held);
+    free(s->next);
     free(s);
     return NULL;
 }
 
-static void scan_record(struct scanner *s, const char *raw, size_t len, uint64_t offset)
+/* Line ends in data: 64 bytes a round, in lanes of 16 that every processor has. */
+static uint64_t count_line_ends(const char *data, size_t len)
+{
+    typedef signed char lane __attribute__((vector_size(16)));
+    uint64_t n = 0;
+    size_t i = 0;
+
+    while (len - i >= 4 * sizeof(lane)) {
+        lane sum[4] = {{0}}, v[4];
+        size_t rounds = (len - i) / sizeof(v);
+
+        for (rounds = rounds < 127 ? rounds : 127; rounds > 0; rounds--, i += sizeof(v)) {
+            memcpy(v, data + i, sizeof(v));
+            for (int j = 0; j < 4; j++)
+                sum[j] -= v[j] == '\n'; /* a true element is -1 */
+        }
+        for (size_t j = 0; j < sizeof(sum); j++)
+            n += (uint64_t)sum[j / sizeof(lane)][j % sizeof(lane)];
+    }
+    for (; i < len; i++)
+        n += data[i] == '\n';
+    return n;
+}
+
+/* The byte behind the first record end in data, NULL = it has none. */
+static const char *first_record_end(const char *data, size_t len)
+{
+    /* In steps: where all records end with CR, the next LF is far away. */
+    for (size_t at = 0; at < len; at += 512) {
+        size_t n = len - at < 512 ? len - at : 512;
+        const char *lf = memchr(data + at, '\n', n);
+        const char *cr = memchr(data + at, '\r', lf ? (size_t)(lf - data) - at : n);
+
+        if (cr || lf)
+            return cr ? cr + 1 : lf + 1;
+    }
+    return NULL;
+}
+
+/* The byte behind the last record end, NULL = none. */
+static const char *last_record_end(const char *data, size_t len)
+{
+    const char *lf = memrchr(data, '\n', len), *from = lf ? lf + 1 : data;
+    const char *cr = memrchr(from, '\r', (size_t)(data + len - from));
+
+    return cr ? cr + 1 : lf ? lf + 1 : NULL;
+}
+
+/* Whether a hit shows more than that the job is alive. */
+static bool is_grave(const struct hit *hit)
+{
+    switch (hit->entry->role) {
+    case ROLE_PROGRESS:
+    case ROLE_NOISE:
+    case ROLE_CHECKPOINT:
+    case ROLE_PHASE:
+        return false;
+    default:
+        return !hit->dropped_by;
+    }
+}
+
+static void emit(struct scanner *s, struct signal *signal, uint64_t offset)
+{
+    signal->file = s->options.file;
+    signal->line = s->line;
+    signal->offset = offset;
+    s->steps += signal->kind == SIGNAL_STEP;
+    s->counters.signals++;
+    s->sink(s->ctx, signal);
+}
+
+/* Looks closely at one record. Hits that end within the first `seen` bytes are known already. */
+static void scan_record(struct scanner *s, const char *raw, size_t len, size_t seen,
+                        uint64_t offset)
 {
     struct hit hits[HITS_MAX];
     struct line line;
@@ -61,72 +192,337 @@ static void scan_record(struct scanner *s, const char *raw, size_t len, uint64_t
     for (size_t i = 0; i < n; i++) {
         struct signal signal;
 
-        if (hits[i].dropped_by)
+        if (hits[i].dropped_by || hits[i].end <= seen)
             continue;
         signal =
             facts_from_hit(matcher_catalog(s->matcher), &hits[i], &line, s->options.provenance);
-        signal.file = s->options.file;
-        signal.line = s->line;
-        signal.offset = offset;
-        s->counters.signals++;
-        s->sink(s->ctx, &signal);
+        emit(s, &signal, offset);
     }
 }
 
-/* Scans the records in buf[0..len), the last of which ends there. */
-static void scan_span(struct scanner *s, size_t len)
+/* A record of any length, in pieces where it must be. */
+static void scan_long_record(struct scanner *s, const char *raw, size_t len, uint64_t offset)
 {
-    size_t from = 0;
+    size_t seen = 0;
 
-    while (from < len) {
-        size_t end = from;
-
-        while (end < len && s->buf[end] != '\n' && s->buf[end] != '\r')
-            end++;
-        scan_record(s, s->buf + from, end - from, s->offset + from);
-        if (end < len && s->buf[end] == '\n')
-            s->line++;
-        from = end + 1;
+    if (len > RECORD_BYTES)
+        s->counters.cut_lines++;
+    while (len > RECORD_BYTES) {
+        scan_record(s, raw, RECORD_BYTES, seen, offset);
+        seen = OVERLAP_BYTES;
+        raw += RECORD_BYTES - OVERLAP_BYTES;
+        len -= RECORD_BYTES - OVERLAP_BYTES;
+        offset += RECORD_BYTES - OVERLAP_BYTES;
     }
-    memmove(s->buf, s->buf + len, s->fill - len);
-    s->fill -= len;
-    s->offset += len;
+    scan_record(s, raw, len, seen, offset);
 }
 
-void scanner_flush(struct scanner *s)
-{
-    size_t len = s->fill;
+/* A stretch of whole records within a block. */
+struct span {
+    const char *data;
+    size_t len;
+    size_t pos;      /* processed up to here; s->line is the line of this byte */
+    size_t weighed;  /* records that begin before it need not be weighed again */
+    uint64_t offset; /* of data[0] */
+};
 
-    while (len > 0 && s->buf[len - 1] != '\n' && s->buf[len - 1] != '\r')
-        len--;
-    scan_span(s, len);
+/* Moves on without looking. */
+static void skip_to(struct scanner *s, struct span *span, size_t pos)
+{
+    assert(pos >= span->pos && pos <= span->len);
+    s->line += count_line_ends(span->data + span->pos, pos - span->pos);
+    span->pos = pos;
+}
+
+static size_t record_begin(const struct span *span, size_t at)
+{
+    const char *end = last_record_end(span->data, at);
+
+    return end ? (size_t)(end - span->data) : 0;
+}
+
+/* Looks closely at the record at span->pos. */
+static void scan_next(struct scanner *s, struct span *span)
+{
+    const char *from = span->data + span->pos;
+    const char *end = first_record_end(from, span->len - span->pos);
+    size_t whole = end ? (size_t)(end - from) : span->len - span->pos;
+    size_t text = end ? whole - 1 : whole;
+
+    scan_long_record(s, from, text, span->offset + span->pos);
+    if (end && end[-1] == '\n')
+        s->line++;
+    span->pos += whole;
+}
+
+static void scan_up_to(struct scanner *s, struct span *span, size_t pos)
+{
+    while (span->pos < pos)
+        scan_next(s, span);
+}
+
+/* A few records for their progress. */
+static void sample(struct scanner *s, struct span *span)
+{
+    uint64_t enough = s->steps + SAMPLE_STEPS;
+
+    for (int i = 0; i < SAMPLE_RECORDS && span->pos < span->len && s->steps < enough; i++)
+        scan_next(s, span);
+}
+
+enum weight {
+    WEIGHT_NONE,  /* nothing matches but progress or noise */
+    WEIGHT_LIGHT, /* the record alone matters */
+    WEIGHT_GRAVE, /* its surroundings, too */
+};
+
+static enum weight weigh_hits(const struct hit *hits, size_t n)
+{
+    enum weight weight = WEIGHT_NONE;
+
+    for (size_t i = 0; i < n; i++)
+        if (is_grave(&hits[i]))
+            return WEIGHT_GRAVE;
+        else if (hits[i].entry->role == ROLE_CHECKPOINT || hits[i].entry->role == ROLE_PHASE)
+            weight = WEIGHT_LIGHT;
+    return weight;
+}
+
+/* Weighs the record around data[at]. */
+static enum weight weigh_record(struct scanner *s, struct span *span, size_t at)
+{
+    size_t begin = record_begin(span, at);
+    const char *raw = span->data + begin, *end = first_record_end(raw, span->len - begin);
+    size_t len = (end ? (size_t)(end - span->data) : span->len) - begin;
+    enum weight weight = WEIGHT_NONE;
+    struct hit hits[HITS_MAX];
+    struct line line;
+
+    span->weighed = begin + len;
+    if (len > RECORD_BYTES)
+        return WEIGHT_GRAVE;
+    if (matcher_may_matter(s->matcher, raw, len)) {
+        line_clean(raw, len, s->clean, &line);
+        weight = weigh_hits(hits, matcher_line(s->matcher, line.text, line.len, hits));
+    }
+    if (weight == WEIGHT_NONE && s->vain++ < 2 * VAIN_MAX)
+        rarity_learn(&s->common, raw, len);
+    return weight;
+}
+
+/* Finds the triggers of a span; makes a better set first, when the last block asked for it. */
+static void find_triggers(struct scanner *s, const struct span *span)
+{
+    if (!s->trigger_set || (s->vain > VAIN_MAX && s->relearned < RELEARN_MAX)) {
+        s->relearned += s->trigger_set != NULL;
+        trigger_set_free(s->trigger_set);
+        s->trigger_set = trigger_set_new(s->matcher, &s->common);
+    }
+    s->vain = 0;
+    if (s->trigger_set)
+        trigger_set_scan(s->trigger_set, span->data, span->len, &s->triggers);
+    else
+        s->triggers.overflow = true;
+}
+
+/* Looks at what the triggers point at, up to `end` of the span. */
+static void scan_triggered(struct scanner *s, struct span *span, size_t *next, size_t end)
+{
+    struct triggers *t = &s->triggers;
+
+    for (; *next < t->n && t->at[*next] < end; ++*next) {
+        size_t at = t->at[*next];
+
+        enum weight weight;
+
+        if (at < span->pos || at < span->weighed)
+            continue;
+        weight = weigh_record(s, span, at);
+        if (weight == WEIGHT_GRAVE) {
+            size_t back =
+                at > span->pos + BEFORE_BYTES ? record_begin(span, at - BEFORE_BYTES) : span->pos;
+
+            if (back > span->pos)
+                skip_to(s, span, back);
+            s->full_until = span->offset + at + AFTER_BYTES;
+            scan_up_to(s, span, at + AFTER_BYTES < span->len ? at + AFTER_BYTES : span->len);
+        } else if (weight == WEIGHT_LIGHT) {
+            skip_to(s, span, record_begin(span, at));
+            scan_next(s, span);
+        }
+    }
+}
+
+/* Looks at the chosen records of a span in the middle of the log. */
+static void scan_choice(struct scanner *s, struct span *span)
+{
+    size_t interval = span->offset < DENSE_BYTES ? DENSE_INTERVAL : BLOCK_BYTES, next = 0;
+
+    find_triggers(s, span);
+    if (s->triggers.dirty || s->triggers.overflow) {
+        scan_up_to(s, span, span->len);
+        return;
+    }
+    if (s->full_until > span->offset)
+        scan_up_to(s, span,
+                   s->full_until - span->offset < span->len ? (size_t)(s->full_until - span->offset)
+                                                            : span->len);
+    for (size_t at = 0; at < span->len; at += interval) {
+        size_t end = at + interval < span->len ? at + interval : span->len;
+
+        if (span->pos <= at) {
+            scan_triggered(s, span, &next, at);
+            if (span->pos <= at) {
+                if (at > 0)
+                    skip_to(s, span, record_begin(span, at));
+                sample(s, span);
+            }
+        }
+        scan_triggered(s, span, &next, end);
+    }
+    skip_to(s, span, span->len);
+}
+
+/* Adds to the begun record; when it gets too long, looks at what there is and keeps the overlap. */
+static void extend_carry(struct scanner *s, const char *data, size_t len)
+{
+    while (len > 0) {
+        size_t room = RECORD_BYTES - s->carry_len, n = len < room ? len : room;
+
+        memcpy(s->carry + s->carry_len, data, n);
+        s->carry_len += n;
+        data += n;
+        len -= n;
+        if (s->carry_len < RECORD_BYTES)
+            return;
+        s->counters.cut_lines += !s->carry_is_piece;
+        scan_record(s, s->carry, s->carry_len, s->carry_is_piece ? OVERLAP_BYTES : 0,
+                    s->carry_from);
+        memmove(s->carry, s->carry + s->carry_len - OVERLAP_BYTES, OVERLAP_BYTES);
+        s->carry_from += s->carry_len - OVERLAP_BYTES;
+        s->carry_len = OVERLAP_BYTES;
+        s->carry_is_piece = true;
+    }
+}
+
+static void finish_carry(struct scanner *s)
+{
+    scan_record(s, s->carry, s->carry_len, s->carry_is_piece ? OVERLAP_BYTES : 0, s->carry_from);
+    s->carry_len = 0;
+    s->carry_is_piece = false;
+}
+
+/* Processes bytes that follow those processed before; `all` = look at every record. */
+static void process(struct scanner *s, const char *data, size_t len, bool all)
+{
+    struct span span;
+    const char *end;
+
+    if (s->carry_len > 0) {
+        size_t n;
+
+        end = first_record_end(data, len);
+        n = end ? (size_t)(end - data) : len;
+        extend_carry(s, data, end ? n - 1 : n);
+        data += n;
+        len -= n;
+        s->offset += n;
+        if (!end)
+            return;
+        finish_carry(s);
+        s->line += end[-1] == '\n';
+    }
+    end = last_record_end(data, len);
+    span = (struct span){.data = data, .len = end ? (size_t)(end - data) : 0, .offset = s->offset};
+    if (all)
+        scan_up_to(s, &span, span.len);
+    else if (span.len > 0)
+        scan_choice(s, &span);
+    s->offset += span.len;
+    s->carry_from = s->offset;
+    extend_carry(s, data + span.len, len - span.len);
+    s->offset += len - span.len;
+}
+
+static bool is_head(const struct scanner *s)
+{
+    return s->offset < HEAD_BYTES;
+}
+
+/* Whether the block at s->offset is one of the last two of a log whose size is known. */
+static bool is_tail(const struct scanner *s)
+{
+    return s->options.size != 0 && s->offset + 2 * BLOCK_BYTES > s->options.size;
+}
+
+static void release_held(struct scanner *s, bool all)
+{
+    size_t len = s->held_len;
+
+    s->held_len = 0;
+    if (len > 0)
+        process(s, s->held, len, all || is_head(s));
+}
+
+/* A whole block has arrived. */
+static void take_block(struct scanner *s, const char *data)
+{
+    release_held(s, false);
+    if (s->options.size != 0) {
+        process(s, data, BLOCK_BYTES, is_head(s) || is_tail(s));
+        return;
+    }
+    if (data == s->next) {
+        char *swap = s->held;
+
+        s->held = s->next;
+        s->next = swap;
+    } else {
+        memcpy(s->held, data, BLOCK_BYTES);
+    }
+    s->held_len = BLOCK_BYTES;
 }
 
 void scanner_feed(struct scanner *s, const char *data, size_t len)
 {
     s->counters.bytes += len;
     while (len > 0) {
-        size_t n = WINDOW_BYTES - s->fill < len ? WINDOW_BYTES - s->fill : len;
+        size_t n = BLOCK_BYTES - s->fill < len ? BLOCK_BYTES - s->fill : len;
 
-        memcpy(s->buf + s->fill, data, n);
-        s->fill += n;
-        data += n;
-        len -= n;
-        if (s->fill == WINDOW_BYTES) {
-            scanner_flush(s);
-            if (s->fill == WINDOW_BYTES) {
-                s->counters.cut_lines++;
-                scan_span(s, s->fill);
+        if (n == BLOCK_BYTES) {
+            take_block(s, data);
+        } else {
+            memcpy(s->next + s->fill, data, n);
+            s->fill += n;
+            if (s->fill == BLOCK_BYTES) {
+                s->fill = 0;
+                take_block(s, s->next);
             }
         }
+        data += n;
+        len -= n;
     }
+}
+
+void scanner_flush(struct scanner *s)
+{
+    size_t fill = s->fill;
+
+    release_held(s, false);
+    s->fill = 0;
+    if (fill > 0)
+        process(s, s->next, fill, fill <= SMALL_BYTES);
 }
 
 void scanner_finish(struct scanner *s)
 {
-    scanner_flush(s);
-    if (s->fill > 0) {
-        scan_span(s, s->fill);
+    size_t fill = s->fill;
+
+    release_held(s, true);
+    s->fill = 0;
+    process(s, s->next, fill, true);
+    if (s->carry_len > 0) {
+        finish_carry(s);
         s->line++;
     }
     s->counters.lines = s->line - 1;

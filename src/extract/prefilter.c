@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* vectorscan's literal engine: about 3 GB/s with 200 words of eight bytes. Compiling them takes
+ * some 20 ms, so nothing is cached on disk. */
+
+#include "extract/prefilter.h"
+
+#include "base/alloc.h"
+#include "base/vec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <hs/hs.h>
+#include <string.h>
+
+struct word {
+    char *s;
+    size_t len;
+    bool caseless;
+    VEC(unsigned) owners;
+};
+
+struct prefilter {
+    VEC(struct word) words;
+    hs_database_t *db;
+    hs_scratch_t *scratch;
+};
+
+struct prefilter *prefilter_new(void)
+{
+    return xnew(struct prefilter);
+}
+
+struct prefilter *prefilter_free(struct prefilter *p)
+{
+    if (!p)
+        return NULL;
+    hs_free_scratch(p->scratch);
+    hs_free_database(p->db);
+    VEC_FOREACH (&p->words, w) {
+        free(w->s);
+        VEC_DONE(&w->owners);
+    }
+    VEC_DONE(&p->words);
+    free(p);
+    return NULL;
+}
+
+void prefilter_add(struct prefilter *p, const char *s, size_t len, bool caseless, unsigned owner)
+{
+    struct word *word = NULL;
+
+    assert(len > 0);
+    VEC_FOREACH (&p->words, w)
+        if (w->len == len && w->caseless == caseless && memcmp(w->s, s, len) == 0)
+            word = w;
+    if (!word) {
+        word = VEC_PUSH(&p->words);
+        word->s = xmemdup(s, len);
+        word->len = len;
+        word->caseless = caseless;
+    }
+    for (size_t i = 0; i < word->owners.n; i++)
+        if (word->owners.v[i] == owner)
+            return;
+    *VEC_PUSH(&word->owners) = owner;
+}
+
+int prefilter_compile(struct prefilter *p, struct err *e)
+{
+    size_t n = p->words.n;
+    _cleanup_(freep) const char **text = xcalloc(n + 1, sizeof(*text));
+    _cleanup_(freep) size_t *len = xcalloc(n + 1, sizeof(*len));
+    _cleanup_(freep) unsigned *flags = xcalloc(n + 1, sizeof(*flags));
+    _cleanup_(freep) unsigned *ids = xcalloc(n + 1, sizeof(*ids));
+    hs_compile_error_t *error = NULL;
+
+    assert(!p->db);
+    if (n == 0)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        text[i] = p->words.v[i].s;
+        len[i] = p->words.v[i].len;
+        flags[i] = p->words.v[i].caseless ? HS_FLAG_CASELESS : 0;
+        ids[i] = (unsigned)i;
+    }
+    if (hs_compile_lit_multi(text, flags, ids, len, (unsigned)n, HS_MODE_BLOCK, NULL, &p->db,
+                             &error) != HS_SUCCESS) {
+        err_set(e, -EINVAL, "vectorscan: %s", error ? error->message : "cannot compile");
+        hs_free_compile_error(error);
+        return -EINVAL;
+    }
+    if (hs_alloc_scratch(p->db, &p->scratch) != HS_SUCCESS)
+        return err_set(e, -ENOMEM, "vectorscan: no memory");
+    return 0;
+}
+
+size_t prefilter_size(const struct prefilter *p)
+{
+    return p->words.n;
+}
+
+struct scan {
+    const struct prefilter *p;
+    prefilter_fn fn;
+    void *ctx;
+};
+
+static int found_word(unsigned id, unsigned long long from, unsigned long long to, unsigned flags,
+                      void *ctx)
+{
+    const struct scan *scan = ctx;
+    const struct word *w = &scan->p->words.v[id];
+
+    (void)from;
+    (void)flags;
+    for (size_t i = 0; i < w->owners.n; i++)
+        if (!scan->fn(scan->ctx, w->owners.v[i], (size_t)to))
+            return 1;
+    return 0;
+}
+
+void prefilter_scan(struct prefilter *p, const char *data, size_t len, prefilter_fn fn, void *ctx)
+{
+    struct scan scan = {p, fn, ctx};
+
+    if (p->db && len > 0)
+        hs_scan(p->db, data, (unsigned)len, 0, p->scratch, found_word, &scan);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extract/rarity.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdbool.h>
+
+/* Case and the value of digits are ignored: "Step 12" makes "step 9" ordinary, too. */
+static unsigned fold(char c)
+{
+    return isdigit((unsigned char)c) ? '0' : (unsigned)tolower((unsigned char)c) & 0xff;
+}
+
+static unsigned triple(const char *s)
+{
+    uint32_t v = fold(s[0]) | fold(s[1]) << 8 | fold(s[2]) << 16;
+
+    return (v * UINT32_C(2654435761)) >> (32 - 18);
+}
+
+void rarity_learn(struct rarity *r, const char *text, size_t len)
+{
+    static_assert(RARITY_BITS == 1u << 18, "triple() yields 18 bits");
+    for (size_t i = 0; i + 3 <= len; i++) {
+        unsigned t = triple(text + i);
+
+        r->seen[t / 64] |= UINT64_C(1) << t % 64;
+    }
+}
+
+void rarity_merge(struct rarity *r, const struct rarity *other)
+{
+    for (size_t i = 0; i < RARITY_BITS / 64; i++)
+        r->seen[i] |= other->seen[i];
+}
+
+static bool is_seen(const struct rarity *r, const char *s)
+{
+    unsigned t = triple(s);
+
+    return r->seen[t / 64] >> t % 64 & 1;
+}
+
+unsigned rarity_unseen(const struct rarity *r, const char *s, size_t len)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i + 3 <= len; i++)
+        n += !is_seen(r, s + i);
+    return n;
+}
+
+/* Unseen triples make a word rare; those at its end help most, for the scan starts there. */
+static unsigned score_window(const struct rarity *r, const char *s, size_t len)
+{
+    unsigned score = 1 + (unsigned)len / 2;
+
+    for (size_t i = 0; i + 3 <= len; i++)
+        if (!is_seen(r, s + i))
+            score += i + 5 > len ? 6 : 4;
+    return score;
+}
+
+unsigned rarity_best_window(const struct rarity *r, const char *s, size_t len, size_t *ret_at,
+                            size_t *ret_len)
+{
+    size_t n = len < RARITY_WINDOW ? len : RARITY_WINDOW;
+    unsigned best = 0;
+
+    for (size_t at = 0; at + n <= len; at++) {
+        unsigned score = score_window(r, s + at, n);
+
+        if (score > best) {
+            best = score;
+            *ret_at = at;
+            *ret_len = n;
+        }
+    }
+    return best;
+}
