@@ -525,6 +525,52 @@ static void test_a_stopped_process_is_the_culprit_of_a_hang(void **state)
     assert_int_equal(s->in.advice, ADVICE_RESTART);
 }
 
+static void test_a_dead_process_is_the_culprit_of_a_hang(void **state)
+{
+    struct story *s = *state;
+    struct signal x = signal_make(SIGNAL_EXIT, PROVENANCE_AGENT);
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    x.who.rank = 3;
+    x.exit.code = -1;
+    x.exit.signal = 9;
+    evidence_add(s->e, &x);
+    attribute(s->e, ENDING_HUNG, &s->in);
+    assert_int_equal(s->in.class, CLASS_HANG);
+    assert_int_equal(s->in.culprits.n_ranks, 1);
+    assert_int_equal(s->in.culprits.ranks[0], 3);
+}
+
+static void test_a_process_that_goes_on_is_no_culprit(void **state)
+{
+    struct story *s = *state;
+    struct signal x = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT);
+
+    x.who.rank = 2;
+    x.activity.stopped = 1;
+    evidence_add(s->e, &x);
+    x.who.rank = RANK_NONE;
+    x.activity.stopped = 0;
+    evidence_add(s->e, &x);
+    attribute(s->e, ENDING_HUNG, &s->in);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+}
+
+static void test_a_barrier_names_who_did_not_come(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "pt.monitored_barrier", ROLE_CONFIRM, CAUSE_UNKNOWN, 55);
+
+    x.hang = true;
+    x.blame = BLAME_RANK;
+    x.who.rank = 6;
+    evidence_add(s->e, &x);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_HANG);
+    assert_int_equal(s->in.culprits.n_ranks, 1);
+    assert_int_equal(s->in.culprits.ranks[0], 6);
+}
+
 static void test_fingerprint_ignores_who_and_when(void **state)
 {
     struct story *s = *state;
@@ -597,6 +643,9 @@ int main(void)
         STORY(test_old_kernel_lines_do_not_explain_a_later_end),
         STORY(test_exit_status_zero_outweighs_scary_lines),
         STORY(test_a_stopped_process_is_the_culprit_of_a_hang),
+        STORY(test_a_dead_process_is_the_culprit_of_a_hang),
+        STORY(test_a_process_that_goes_on_is_no_culprit),
+        STORY(test_a_barrier_names_who_did_not_come),
         STORY(test_fingerprint_ignores_who_and_when),
         STORY(test_memory_stays_bounded_and_the_first_error_kept),
     };

@@ -326,15 +326,31 @@ static void name_missing(struct judge *j)
         j->in->culprits.n_ranks = 0;
 }
 
+static void name_few(struct judge *j, const struct intset *ranks)
+{
+    for (size_t i = 0; i < ranks->n && ranks->n <= MANY_RANKS; i++)
+        name_rank(j, ranks->v[i]);
+}
+
+/* What was seen of the processes outweighs what they say: one that is stopped, hangs in the kernel
+ * or is dead holds up the others. */
+static bool name_halted(struct judge *j)
+{
+    const struct exit_seen *x = j->first_exit;
+
+    name_few(j, &j->e->stopped);
+    if (j->in->culprits.n_ranks == 0 && x && provenance_is_privileged(x->provenance))
+        name_rank(j, x->who.rank);
+    if (j->in->culprits.n_ranks == 0)
+        name_few(j, &j->e->blocked);
+    return j->in->culprits.n_ranks > 0;
+}
+
 static void name_holdup(struct judge *j)
 {
-    if (j->e->stopped.n > 0 && j->e->stopped.n <= MANY_RANKS)
-        for (size_t i = 0; i < j->e->stopped.n; i++)
-            name_rank(j, j->e->stopped.v[i]);
-    else if (j->e->blocked.n > 0 && j->e->blocked.n <= MANY_RANKS)
-        for (size_t i = 0; i < j->e->blocked.n; i++)
-            name_rank(j, j->e->blocked.v[i]);
-    for (size_t i = 0; i < j->holdup.ranks.n && i < CULPRIT_RANKS_MAX; i++)
+    if (name_halted(j))
+        return;
+    for (size_t i = 0; i < j->holdup.ranks.n; i++)
         name_rank(j, j->holdup.ranks.v[i]);
     if (j->in->culprits.n_ranks == 0)
         name_missing(j);

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/types.h>
 
 /* Gathering. Nothing is judged here but one thing: what was followed by progress of its own file.
  * Each stream counts its steps forward (`advance`); a hit remembers the count at which it was
@@ -26,6 +27,7 @@ struct evidence *evidence_new(void)
                                             .total_steps = NUMBER_NONE,
                                             .checkpoint_step = STEP_NONE,
                                             .median_step = NUMBER_NONE};
+    e->full_at = UINT64_MAX;
     e->pace.last_us = e->last_us = e->finish_us = USEC_UNKNOWN;
     e->silence_first_us = e->silence_end_us = USEC_UNKNOWN;
     return e;
@@ -45,6 +47,7 @@ struct evidence *evidence_free(struct evidence *e)
         intset_done(&g->ranks);
     VEC_DONE(&e->signatures);
     VEC_DONE(&e->hits);
+    VEC_DONE(&e->keys);
     VEC_DONE(&e->streams);
     VEC_DONE(&e->tracks);
     VEC_DONE(&e->exits);
@@ -114,9 +117,9 @@ static uint64_t hit_key(const struct signal *s)
 
 static struct hit *find_hit(struct evidence *e, uint64_t key)
 {
-    VEC_FOREACH (&e->hits, h)
-        if (h->key == key)
-            return h;
+    VEC_FOREACH (&e->keys, k)
+        if (*k == key)
+            return &e->hits.v[k - e->keys.v];
     return NULL;
 }
 
@@ -127,22 +130,29 @@ static bool is_survived(const struct evidence *e, const struct hit *h)
     return h->advance < e->streams.v[file].advance;
 }
 
-/* Whether b may go before a: survived noise, survived others, current noise. 0 = must stay. */
-static int eviction_rank(const struct evidence *e, const struct hit *h)
+static bool is_weak(enum role role)
 {
-    bool weak = h->s.role == ROLE_NOISE || h->s.role == ROLE_TEARDOWN || h->s.role == ROLE_CASCADE;
-
-    if (is_survived(e, h))
-        return weak ? 3 : 2;
-    return weak ? 1 : 0;
+    return role != ROLE_ROOT && role != ROLE_SYMPTOM;
 }
 
-static bool make_room(struct evidence *e, const struct signal *s)
+/* How willingly a hit is given up: survived weak ones, survived others, current weak ones; 0 =
+ * not at all. */
+static int eviction_rank(const struct evidence *e, const struct hit *h)
 {
-    struct signature_facts *g;
+    if (is_survived(e, h))
+        return is_weak(h->s.role) ? 3 : 2;
+    return is_weak(h->s.role) ? 1 : 0;
+}
+
+/* A place in the full table, or -1. A flood must not cost a search for each of its lines: after one
+ * in vain, weak lines are dropped until there was progress again. */
+static ssize_t make_room(struct evidence *e, const struct signal *s)
+{
     size_t victim = 0;
     int best = 0;
 
+    if (is_weak(s->role) && e->full_at == e->advances)
+        return -1;
     for (size_t i = 0; i < e->hits.n && best < 3; i++) {
         int rank = eviction_rank(e, &e->hits.v[i]);
 
@@ -151,13 +161,30 @@ static bool make_room(struct evidence *e, const struct signal *s)
             victim = i;
         }
     }
-    if (best == 0 || (best == 1 && s->role != ROLE_ROOT && s->role != ROLE_SYMPTOM))
-        return false;
-    g = signature_of(e, e->hits.v[victim].s.signature);
+    if (best <= 1)
+        e->full_at = e->advances;
+    if (best == 0 || (best == 1 && is_weak(s->role)))
+        return -1;
+    return (ssize_t)victim;
+}
+
+static struct hit *new_hit(struct evidence *e, const struct signal *s)
+{
+    struct signature_facts *g;
+    ssize_t i;
+
+    if (e->hits.n < HITS_MAX) {
+        VEC_PUSH(&e->keys);
+        return VEC_PUSH(&e->hits);
+    }
+    i = make_room(e, s);
+    if (i < 0)
+        return NULL;
+    g = signature_of(e, e->hits.v[i].s.signature);
     if (g && g->kept > 0)
         g->kept--;
-    VEC_REMOVE(&e->hits, victim);
-    return true;
+    memset(&e->hits.v[i], 0, sizeof(e->hits.v[i]));
+    return &e->hits.v[i];
 }
 
 static void restart_hit(struct hit *h, const struct signal *s, const struct stream *stream,
@@ -169,10 +196,23 @@ static void restart_hit(struct hit *h, const struct signal *s, const struct stre
     h->advance = stream->advance;
 }
 
-static void count_hit(struct hit *h, uint64_t order)
+static struct hit *open_hit(struct evidence *e, const struct signal *s, uint64_t key, usec_t now)
 {
-    h->count++;
-    h->last_order = order;
+    struct signature_facts *g = signature_of(e, s->signature);
+    uint32_t most = s->role == ROLE_ROOT ? ROOTS_PER_SIGNATURE : HITS_PER_SIGNATURE;
+    struct hit *h = g && g->kept >= most ? NULL : new_hit(e, s);
+
+    if (!h) {
+        e->dropped++;
+        return NULL;
+    }
+    h->key = key;
+    h->advance = -1;
+    h->first_us = now;
+    e->keys.v[h - e->hits.v] = key;
+    if (g)
+        g->kept++;
+    return h;
 }
 
 static void add_hit(struct evidence *e, const struct signal *s, const struct stream *stream,
@@ -184,23 +224,15 @@ static void add_hit(struct evidence *e, const struct signal *s, const struct str
 
     if (g)
         note_signature(g, s, stream->advance);
-    if (!h) {
-        if ((g && g->kept >= HITS_PER_SIGNATURE && s->role != ROLE_ROOT) ||
-            (e->hits.n == HITS_MAX && !make_room(e, s))) {
-            e->dropped++;
-            return;
-        }
-        h = VEC_PUSH(&e->hits);
-        h->key = key;
-        h->first_us = now;
+    if (!h)
+        h = open_hit(e, s, key, now);
+    if (!h)
+        return;
+    if (h->advance < stream->advance)
         restart_hit(h, s, stream, e->order, now);
-        if (g)
-            g->kept++;
-    } else if (h->advance < stream->advance) {
-        restart_hit(h, s, stream, e->order, now);
-    }
     h->last_us = now;
-    count_hit(h, e->order);
+    h->last_order = e->order;
+    h->count++;
 }
 
 /* ---- exits ---- */
@@ -417,6 +449,8 @@ static void forget_survived(struct evidence *e, uint32_t file)
         collectives_forget(&e->waits, file);
     if (e->finished && e->finish.file == file)
         e->finished = false;
+    intset_clear(&e->stopped);
+    intset_clear(&e->blocked);
 }
 
 static void note_step_numbers(struct pace *p, const struct step_fact *f, bool advanced)
@@ -444,6 +478,7 @@ static void add_step(struct evidence *e, const struct signal *s, struct stream *
     if (!advanced)
         return;
     stream->advance++;
+    e->advances++;
     note_progress_line(e, s, now);
     forget_survived(e, s->file);
     if (s->step.duration != NUMBER_NONE)
@@ -466,22 +501,34 @@ static void add_checkpoint(struct evidence *e, const struct signal *s)
         e->pace.sum.checkpoint_step = s->checkpoint.step;
 }
 
-static void add_activity(struct evidence *e, const struct signal *s)
+/* A sample of the whole job says how many are halted, one of a rank's process who is. */
+static void add_activity(struct evidence *e, const struct signal *s, const struct stream *stream,
+                         usec_t now)
 {
-    e->stopped_processes = s->activity.stopped;
-    e->blocked_processes = s->activity.blocked;
-    if (s->who.rank == RANK_NONE)
+    struct signal named = *s;
+
+    if (s->who.rank == RANK_NONE) {
+        if (s->activity.stopped == 0)
+            intset_clear(&e->stopped);
+        if (s->activity.blocked == 0)
+            intset_clear(&e->blocked);
         return;
+    }
     if (s->activity.stopped > 0)
         intset_add(&e->stopped, s->who.rank);
     else if (s->activity.blocked > 0)
         intset_add(&e->blocked, s->who.rank);
+    else
+        return;
+    STR_COPY(named.signature, s->activity.stopped > 0 ? "process.stopped" : "process.blocked");
+    add_hit(e, &named, stream, now);
 }
 
 static void add_finish(struct evidence *e, const struct signal *s, struct stream *stream,
                        usec_t now)
 {
     stream->advance++;
+    e->advances++;
     e->finished = true;
     e->finish = *s;
     if (now != USEC_UNKNOWN)
@@ -519,7 +566,7 @@ static void add_by_role(struct evidence *e, const struct signal *s, struct strea
         add_finish(e, s, stream, now);
     else if (s->role == ROLE_CONFIRM || s->kind == SIGNAL_EXIT)
         add_report(e, s, stream, now);
-    if (s->role != ROLE_PROGRESS && s->role != ROLE_LAUNCH)
+    if (s->role < ROLE_NOISE && *s->signature)
         add_hit(e, s, stream, now);
 }
 
@@ -547,7 +594,7 @@ void evidence_add(struct evidence *e, const struct signal *s)
         add_hit(e, s, stream, now);
         break;
     case SIGNAL_ACTIVITY:
-        add_activity(e, s);
+        add_activity(e, s, stream, now);
         break;
     case SIGNAL_HIT:
     case SIGNAL_EXIT:

@@ -11,14 +11,15 @@
 #include "core/detect/collective.h"
 #include "core/detect/series.h"
 
-#define HITS_MAX           2048
-#define HITS_PER_SIGNATURE 64
-#define SIGNATURES_MAX     256
-#define STREAMS_MAX        4096 /* files; those beyond share the last place */
-#define TRACKS_MAX         64
-#define SERIES_MAX         4
-#define EXITS_MAX          256
-#define GAPS_MAX           64
+#define HITS_MAX            2048
+#define HITS_PER_SIGNATURE  64
+#define ROOTS_PER_SIGNATURE 256
+#define SIGNATURES_MAX      256
+#define STREAMS_MAX         4096 /* files; those beyond share the last place */
+#define TRACKS_MAX          64
+#define SERIES_MAX          4
+#define EXITS_MAX           256
+#define GAPS_MAX            64
 
 /* A file of the attempt. `advance` counts its steps forward: what was seen at a lower count has
  * been survived. */
@@ -89,6 +90,7 @@ struct pace {
 struct evidence {
     VEC(struct stream) streams;
     VEC(struct hit) hits;
+    VEC(uint64_t) keys; /* of hits, for the search */
     VEC(struct signature_facts) signatures;
     VEC(struct track) tracks;
     VEC(struct exit_seen) exits;
@@ -98,15 +100,15 @@ struct evidence {
     struct pace pace;
     struct roster roster;
     struct intset stopped, blocked; /* ranks whose process was seen in that state */
-    int32_t stopped_processes, blocked_processes;
-    enum phase phase; /* open since the last progress */
+    enum phase phase;               /* open since the last progress */
     struct signal finish;
     bool finished;
     usec_t finish_us;
     usec_t last_us;                          /* latest clock of anything */
     usec_t silence_first_us, silence_end_us; /* clocks of the lines after the last progress */
     uint64_t order, seen;
-    uint64_t dropped; /* hits beyond the bounds */
+    uint64_t advances, full_at; /* all streams' together; when the table was found full */
+    uint64_t dropped;           /* hits beyond the bounds */
 };
 
 const struct signature_facts *evidence_signature(const struct evidence *e, const char *id);

@@ -154,5 +154,5 @@ void proof_collect(struct judge *j)
         add_exit(j);
     add_role(j, ROLE_CASCADE, j->primary ? 1 : CONFIRMS_SHOWN, 1);
     if (j->in->class == CLASS_HANG)
-        add_role(j, ROLE_CONFIRM, CONFIRMS_SHOWN, 1);
+        add_role(j, ROLE_CONFIRM, CONFIRMS_SHOWN, 2);
 }

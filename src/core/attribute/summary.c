@@ -150,6 +150,12 @@ static void describe_hang(struct judge *j, struct strbuf *b)
     } else if (j->e->stopped.n > 0) {
         strbuf_adds(b, ": a process is stopped");
         add_who(b, &j->in->culprits);
+    } else if (j->e->blocked.n > 0) {
+        strbuf_adds(b, ": a process is blocked in the kernel");
+        add_who(b, &j->in->culprits);
+    } else if (j->first_exit && j->in->culprits.n_ranks > 0) {
+        strbuf_adds(b, ": a process is dead and the others wait for it");
+        add_who(b, &j->in->culprits);
     } else if (j->silence > j->patience) {
         strbuf_addf(b, "; other output went on for %s", duration_format(j->silence, gap));
     }
