@@ -28,7 +28,7 @@ struct raw_examples {
 };
 
 struct raw_signature {
-    char *id, *layer, *role, *cause, *blame, *advice, *phase, *edge, *source;
+    char *id, *layer, *role, *cause, *blame, *advice, *phase, *edge, *source, *clears;
     int *confidence;
     bool skipped, hang;
     char **patterns, **fields, **yields_to, **hides;
@@ -96,6 +96,7 @@ static const cyaml_schema_field_t signature_fields[] = {
     TEXT("phase", phase),
     TEXT("edge", edge),
     TEXT("source", source),
+    TEXT("clears", clears),
     CYAML_FIELD_INT_PTR("confidence", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, S, confidence),
     CYAML_FIELD_BOOL("skipped", CYAML_FLAG_OPTIONAL, S, skipped),
     CYAML_FIELD_BOOL("hang", CYAML_FLAG_OPTIONAL, S, hang),
@@ -290,9 +291,9 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
     if (raw->hang && role != ROLE_ROOT && role != ROLE_SYMPTOM && role != ROLE_CONFIRM)
         return complain(p, "`hang:` belongs to root, symptom and confirm");
     if ((raw->phase && role != ROLE_PHASE) || (raw->skipped && role != ROLE_PROGRESS) ||
-        (raw->hides_count > 0 && role != ROLE_NOISE) ||
+        ((raw->hides_count > 0 || raw->clears) && role != ROLE_NOISE) ||
         (raw->edge && role != ROLE_PHASE && role != ROLE_CHECKPOINT))
-        return complain(p, "phase, edge, skipped and hides each belong to other roles");
+        return complain(p, "phase, edge, skipped, hides and clears each belong to other roles");
     if (raw->confidence && (*raw->confidence < 0 || *raw->confidence > 100))
         return complain(p, "confidence %d is not a percentage", *raw->confidence);
     e->layer = (enum layer)layer;
@@ -304,6 +305,7 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
     e->edge = (enum edge)edge;
     e->skipped = raw->skipped;
     e->hang = raw->hang;
+    e->clears = raw->clears ? raw->clears : "";
     e->confidence = raw->confidence ? *raw->confidence : default_confidence(e->role);
     return 0;
 }

@@ -325,6 +325,7 @@ struct signal facts_from_hit(const struct catalog *c, const struct hit *hit,
     s.advice = hit->entry->advice;
     s.confidence = hit->entry->confidence;
     s.hang = hit->entry->hang;
+    STR_COPY(s.clears, hit->entry->clears);
     fill_entity(hit, line, &s.who);
     judge_xid(c, hit, &s);
     fill_facts(hit, &s);

@@ -198,6 +198,28 @@ static void test_concurrent_hardware_explains_an_exception(void **state)
     assert_int_equal(s->in.advice, ADVICE_RESTART_EXCLUDING);
 }
 
+static void say_server(struct story *s, const char *id, const char *clears, const char *peer)
+{
+    struct signal x = hit(s, id, *clears ? ROLE_NOISE : ROLE_SYMPTOM, CAUSE_STORAGE, 70);
+
+    x.layer = LAYER_KERNEL;
+    STR_COPY(x.clears, clears);
+    STR_COPY(x.who.peer, peer);
+    evidence_add(s->e, &x);
+}
+
+static void test_a_server_that_answers_again_is_no_evidence(void **state)
+{
+    say_server(*state, "storage.nfs_silent", "", "10.0.0.5");
+    assert_int_equal(judge(*state)->class, CLASS_CRASH);
+    say_server(*state, "storage.nfs_back", "storage.nfs_silent", "10.0.0.9");
+    assert_int_equal(judge(*state)->class, CLASS_CRASH);
+    say_server(*state, "storage.nfs_back", "storage.*", "10.0.0.5");
+    assert_int_equal(judge(*state)->class, CLASS_HEALTHY);
+    say_server(*state, "storage.nfs_silent", "", "10.0.0.5");
+    assert_int_equal(judge(*state)->class, CLASS_CRASH);
+}
+
 static void test_hardware_without_a_name_cannot_be_excluded(void **state)
 {
     say(*state, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, RANK_NONE);
@@ -620,6 +642,7 @@ int main(void)
         STORY(test_late_step_is_forgiven_when_the_launcher_tells_a_failure),
         STORY(test_first_error_wins_over_the_loud_ones),
         STORY(test_concurrent_hardware_explains_an_exception),
+        STORY(test_a_server_that_answers_again_is_no_evidence),
         STORY(test_hardware_without_a_name_cannot_be_excluded),
         STORY(test_the_same_error_on_all_ranks_blames_none),
         STORY(test_victims_alone_are_an_unknown_crash_without_culprit),

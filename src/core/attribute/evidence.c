@@ -235,6 +235,44 @@ static void add_hit(struct evidence *e, const struct signal *s, const struct str
     h->count++;
 }
 
+/* ---- trouble that is over ---- */
+
+static bool names_signature(const char *pattern, const char *signature)
+{
+    size_t n = strlen(pattern);
+
+    if (n > 0 && pattern[n - 1] == '*')
+        return strncmp(pattern, signature, n - 1) == 0;
+    return streq(pattern, signature);
+}
+
+static bool may_be_same(const char *a, const char *b)
+{
+    return !*a || !*b || streq(a, b);
+}
+
+static bool is_cleared_by(const struct hit *h, const struct signal *s)
+{
+    return h->s.file == s->file && names_signature(s->clears, h->s.signature) &&
+           may_be_same(h->s.who.node, s->who.node) && may_be_same(h->s.who.peer, s->who.peer) &&
+           may_be_same(h->s.who.device, s->who.device);
+}
+
+/* "The server answers again": what was said of it before is no evidence any more. */
+static void forget_cleared(struct evidence *e, const struct signal *s)
+{
+    for (size_t i = e->hits.n; i-- > 0;) {
+        struct signature_facts *g;
+
+        if (!is_cleared_by(&e->hits.v[i], s))
+            continue;
+        g = signature_of(e, e->hits.v[i].s.signature);
+        if (g && g->kept > 0)
+            g->kept--;
+        VEC_REMOVE(&e->hits, i);
+    }
+}
+
 /* ---- exits ---- */
 
 #define NAMED_CONFIDENCE 50
@@ -562,6 +600,8 @@ static usec_t add_clock(struct evidence *e, const struct signal *s, struct strea
 static void add_by_role(struct evidence *e, const struct signal *s, struct stream *stream,
                         usec_t now)
 {
+    if (*s->clears)
+        forget_cleared(e, s);
     if (s->role == ROLE_FINISH)
         add_finish(e, s, stream, now);
     else if (s->role == ROLE_CONFIRM || s->kind == SIGNAL_EXIT)

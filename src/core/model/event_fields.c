@@ -226,6 +226,7 @@ static const struct field signal_fields[] = {
     WORD(struct signal, advice, advice),
     NUMBER(struct signal, confidence),
     NUMBER(struct signal, hang),
+    TEXT(struct signal, clears),
     NESTED(struct signal, who, entity_fields),
     TEXT(struct signal, text),
     ONE_OF(struct signal, kind, signal_variants),

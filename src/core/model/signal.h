@@ -133,9 +133,11 @@ struct signal {
     enum role role;
     enum cause cause;
     enum blame blame;
-    enum advice advice; /* ADVICE_NONE: leave it to the cause */
-    int32_t confidence; /* percent that this line alone proves its cause */
-    bool hang;          /* tells of waiting, not of dying: what it anchors is a hang */
+    enum advice advice;         /* ADVICE_NONE: leave it to the cause */
+    int32_t confidence;         /* percent that this line alone proves its cause */
+    bool hang;                  /* tells of waiting, not of dying: what it anchors is a hang */
+    char clears[SIGNATURE_MAX]; /* signature or family ("storage.*") whose trouble is over, "" none
+                                 */
 
     struct entity who;
     union {
