@@ -270,6 +270,7 @@ static void forget_cleared(struct evidence *e, const struct signal *s)
         if (g && g->kept > 0)
             g->kept--;
         VEC_REMOVE(&e->hits, i);
+        VEC_REMOVE(&e->keys, i);
     }
 }
 
