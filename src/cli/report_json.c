@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-/* The schema that scripts rely on; docs/OPERATIONS.md describes it. Fields are only ever added. A
+/* The schema that scripts rely on; reknit-diagnose(1) describes it. Fields are only ever added. A
  * number that is not known is null. */
 
 #define SCHEMA 1
