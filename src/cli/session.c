@@ -67,6 +67,7 @@ struct session {
     int interrupt_signal;
     struct ended_facts end;
     bool ended; /* JOB_ENDED was committed */
+    bool begun; /* what happens is about this run; before, it is the end of a lost one */
 };
 
 static struct event about(const struct session *s, enum event_kind kind)
@@ -445,6 +446,8 @@ static void on_happened(void *ctx, const struct event *e)
     struct session *s = ctx;
 
     story_add(&s->story, e);
+    if (!s->begun)
+        return;
     tell(s, e);
     if (e->kind == EVENT_JOB_ENDED) {
         s->ended = true;
@@ -730,7 +733,7 @@ static int loop(struct session *s)
 
     tell_lost_run(s);
     begin(s);
-    s->ended = false; /* that was the end of the last run, if anything */
+    s->begun = true;
     if (start_attempt(s, 1, 0, &e) < 0) {
         log_error("%s", e.text);
         return EXIT_TROUBLE;
