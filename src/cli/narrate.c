@@ -39,6 +39,20 @@ static void add_where(const struct story_attempt *a, struct strbuf *out)
         strbuf_adds(out, " before its first step");
 }
 
+/* Without its full stop: the line goes on. */
+static void add_summary(const struct incident *i, struct strbuf *out)
+{
+    size_t n = strlen(i->summary);
+
+    if (n > 0 && i->summary[n - 1] == '.')
+        n--;
+    strbuf_adds(out, ": ");
+    if (n > 0)
+        strbuf_add(out, i->summary, n);
+    else
+        strbuf_adds(out, "no cause was found");
+}
+
 void narrate_verdict(const struct story_attempt *a, struct strbuf *out)
 {
     const struct incident *i = a->incident;
@@ -52,9 +66,10 @@ void narrate_verdict(const struct story_attempt *a, struct strbuf *out)
         return;
     }
     strbuf_adds(out, class_words(i));
-    add_where(a, out);
-    strbuf_addf(out, ": %s (%s, %d %%)", i->summary[0] ? i->summary : "no cause was found",
-                cause_name(i->cause), (int)i->confidence);
+    if (!strstr(i->summary, "step")) /* it often says where by itself */
+        add_where(a, out);
+    add_summary(i, out);
+    strbuf_addf(out, " (%s, %d %%)", cause_name(i->cause), (int)i->confidence);
 }
 
 void narrate_decision(const struct story_attempt *a, struct strbuf *out)

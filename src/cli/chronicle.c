@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/chronicle.h"
+
+#include "cli/narrate.h"
+#include "cli/state.h"
+#include "journal/codec.h"
+#include "journal/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+
+static int read_events(struct journal *j, struct story *s, struct err *e)
+{
+    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
+    _cleanup_(freep) struct event *event = xnew(struct event);
+    int r = journal_read(j, 0, &cursor, e);
+
+    while (r >= 0 && (r = journal_next(cursor, event, e)) > 0)
+        story_add(s, event);
+    return r;
+}
+
+int chronicle_read(const char *name, struct story *ret, struct err *e)
+{
+    _cleanup_(journal_freep) struct journal *j = NULL;
+    char path[PATH_MAX];
+    int r = state_journal_path(name, path, e);
+
+    if (r >= 0)
+        r = journal_open(path, JOURNAL_READ, &j, e);
+    if (r == -ENOENT)
+        return err_set(e, r, "there is no job '%s'; 'reknit jobs' lists them", name);
+    if (r >= 0)
+        r = read_events(j, ret, e);
+    STR_COPY(ret->job, name);
+    return r < 0 ? r : 0;
+}
+
+bool chronicle_is_alive(const char *name)
+{
+    _cleanup_(closep) int fd = -1;
+    char path[PATH_MAX];
+
+    if (state_journal_path(name, path, NULL) < 0)
+        return false;
+    str_copy(strrchr(path, '/'), sizeof("/lock"), "/lock");
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+static void set_text(json_t *j, const char *key, const char *text)
+{
+    json_object_set_new(j, key, json_string(text));
+}
+
+static void set_number(json_t *j, const char *key, int64_t v, int64_t none)
+{
+    json_object_set_new(j, key, v == none ? json_null() : json_integer(v));
+}
+
+static void set_seconds(json_t *j, const char *key, usec_t v)
+{
+    json_object_set_new(j, key, v == USEC_NEVER ? json_null() : json_real((double)v / 1e6));
+}
+
+static void set_time(json_t *j, const char *key, usec_t t)
+{
+    char text[TIMESTAMP_TEXT_MAX];
+
+    json_object_set_new(j, key,
+                        t == USEC_NEVER ? json_null() : json_string(timestamp_format(t, text)));
+}
+
+static json_t *decision_json(const struct decision_facts *d)
+{
+    json_t *j = json_object();
+
+    set_text(j, "action", action_name(d->action));
+    set_text(j, "rule", d->rule);
+    set_text(j, "why", d->why);
+    set_number(j, "used", d->used, -1);
+    set_number(j, "allowed", d->allowed, -1);
+    set_seconds(j, "delay_s", d->delay);
+    return j;
+}
+
+static json_t *verdict_json(const struct incident *i, bool full)
+{
+    json_t *j;
+
+    if (full) {
+        struct event *e = xnew(struct event);
+        json_t *whole;
+
+        e->kind = EVENT_VERDICT;
+        e->incident = *i;
+        whole = codec_event_json(e);
+        j = json_incref(json_object_get(whole, "incident"));
+        json_decref(whole);
+        free(e);
+        return j ? j : json_object();
+    }
+    j = json_object();
+    set_text(j, "class", incident_class_name(i->class));
+    set_text(j, "cause", cause_name(i->cause));
+    set_number(j, "confidence", i->confidence, -1);
+    set_text(j, "summary", i->summary);
+    return j;
+}
+
+static void add_exit(json_t *j, const struct story_attempt *a)
+{
+    if (!a->exited)
+        return;
+    set_number(j, "exit_code", a->exit.code, -1);
+    set_number(j, "exit_signal", a->exit.signal, 0);
+}
+
+static json_t *facts_json(const struct story_attempt *a)
+{
+    json_t *list = json_array();
+
+    VEC_FOREACH (&a->facts, e)
+        json_array_append_new(list, codec_event_json(*e));
+    return list;
+}
+
+static json_t *attempt_json(const struct story_attempt *a, bool full)
+{
+    json_t *j = json_object();
+
+    set_number(j, "attempt", a->number, -1);
+    set_time(j, "started", a->started);
+    set_time(j, "ended", a->ended);
+    set_number(j, "first_step", a->first_step, STEP_NONE);
+    set_number(j, "last_step", a->last_step, STEP_NONE);
+    set_number(j, "checkpoint_step", a->checkpoint_step, STEP_NONE);
+    set_text(j, "log", a->log);
+    set_seconds(j, "useful_s", a->useful);
+    set_seconds(j, "lost_s", a->span - a->useful);
+    add_exit(j, a);
+    if (a->incident)
+        json_object_set_new(j, "verdict", verdict_json(a->incident, full));
+    if (a->decided)
+        json_object_set_new(j, "decision", decision_json(&a->decision));
+    if (full)
+        json_object_set_new(j, "events", facts_json(a));
+    return j;
+}
+
+json_t *chronicle_run_json(const struct story *s, const struct story_run *run, bool alive,
+                           bool full)
+{
+    _cleanup_strbuf_ struct strbuf state = {0};
+    json_t *j = json_object(), *attempts = json_array();
+
+    narrate_state(run, alive, &state);
+    set_number(j, "schema", 1, -1);
+    set_text(j, "job", s->job);
+    set_text(j, "state", strbuf_str(&state));
+    set_text(j, "command", run->seen.command);
+    set_text(j, "directory", run->seen.directory);
+    set_time(j, "began", run->began);
+    set_time(j, "ended", run->ended);
+    set_number(j, "exit_status", run->over ? run->end.exit_code : -1, -1);
+    set_seconds(j, "wall_s", run->wall);
+    set_seconds(j, "useful_s", run->useful);
+    json_object_set_new(j, "goodput",
+                        run->wall > 0 ? json_real((double)run->useful / (double)run->wall)
+                                      : json_null());
+    VEC_FOREACH (&run->attempts, a)
+        json_array_append_new(attempts, attempt_json(a, full));
+    json_object_set_new(j, "attempts", attempts);
+    return j;
+}

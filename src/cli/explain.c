@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknit explain: the story of a job, attempt by attempt: what was seen, what was concluded from
+ * which lines, what was weighed and dropped, what was decided by which rule, and what came of it.
+ * Every text in it was made printable before it was journaled. */
+
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/chronicle.h"
+#include "cli/cli.h"
+#include "cli/narrate.h"
+#include "cli/report.h"
+#include "cli/state.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const struct verb verb_explain;
+
+#define MARGIN         12
+#define EVIDENCE_SHOWN 6
+
+struct page {
+    struct report_style style;
+    usec_t origin; /* times are told from here */
+};
+
+static void paint(const struct page *p, const char *code, const char *text)
+{
+    if (p->style.colour)
+        printf("\033[%sm%s\033[0m", code, text);
+    else
+        fputs(text, stdout);
+}
+
+/* Bytes that fill `columns`, cut at a blank where there is one. */
+static size_t fit(const char *text, size_t columns)
+{
+    size_t n = 0, blank = 0;
+
+    for (size_t used = 0; text[n]; n++) {
+        if (((unsigned char)text[n] & 0xc0) == 0x80)
+            continue;
+        if (used++ == columns)
+            return blank > 0 ? blank : n;
+        if (text[n] == ' ')
+            blank = n;
+    }
+    return n;
+}
+
+/* A key in the margin, and text beside it that goes on below itself. */
+static void entry(const struct page *p, const char *key, const char *text)
+{
+    char margin[MARGIN + 1];
+    size_t columns = (size_t)(p->style.width - MARGIN);
+
+    do {
+        size_t n = fit(text, columns);
+
+        snprintf(margin, sizeof(margin), "%-*s", MARGIN, key);
+        paint(p, "2", margin);
+        printf("%.*s\n", (int)n, text);
+        text += n;
+        while (*text == ' ')
+            text++;
+        key = "";
+    } while (*text);
+}
+
+static void __attribute__((format(printf, 3, 4)))
+entryf(const struct page *p, const char *key, const char *format, ...)
+{
+    char text[2048];
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    entry(p, key, text);
+}
+
+/* "+1min 02s" since the attempt began. */
+static const char *since(const struct page *p, usec_t t, char buf[DURATION_TEXT_MAX + 1])
+{
+    buf[0] = '+';
+    duration_format(t - p->origin, buf + 1);
+    return buf;
+}
+
+static void show_head(const struct page *p, const struct story *s, const struct story_run *run,
+                      bool alive)
+{
+    _cleanup_strbuf_ struct strbuf state = {0};
+    char when[TIMESTAMP_TEXT_MAX], wall[DURATION_TEXT_MAX];
+
+    narrate_state(run, alive, &state);
+    paint(p, "1", s->job);
+    printf("  %s", strbuf_str(&state));
+    if (run->over)
+        printf(", exit status %d", (int)run->end.exit_code);
+    printf("; %zu attempt%s in %s", run->attempts.n, run->attempts.n == 1 ? "" : "s",
+           duration_format(run->wall, wall));
+    if (run->wall > 0)
+        printf("; goodput %d %%", (int)(run->useful * 100 / run->wall));
+    fputs("\n\n", stdout);
+    entry(p, "command", run->seen.command);
+    entry(p, "folder", run->seen.directory);
+    entryf(p, "began", "%s, by %s on %s, %s", timestamp_format(run->began, when), run->seen.user,
+           run->seen.host, run->seen.program);
+    if (run->policy.name[0])
+        entry(p, "policy", run->policy.name);
+}
+
+static void show_progress(const struct page *p, const struct story_attempt *a)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    if (a->loaded_step != STEP_NONE)
+        strbuf_addf(&b, "resumed from a checkpoint at step %" PRId64 "; ", a->loaded_step);
+    if (a->steps_seen == 0) {
+        strbuf_adds(&b, "no step was seen");
+    } else {
+        strbuf_adds(&b, "steps ");
+        narrate_steps(a, &b);
+    }
+    if (a->checkpoint_step != STEP_NONE)
+        strbuf_addf(&b, "; last checkpoint at step %" PRId64, a->checkpoint_step);
+    entry(p, "progress", strbuf_str(&b));
+}
+
+static void fact_text(const struct event *e, struct strbuf *out)
+{
+    switch (e->kind) {
+    case EVENT_FINDING:
+        strbuf_addf(out, "found %s: %s", finding_name(e->finding.finding), e->finding.why);
+        break;
+    case EVENT_OPERATOR:
+        strbuf_addf(out, "asked to end it: %s (signal %d)", e->request.who, (int)e->request.signal);
+        break;
+    case EVENT_INTENT:
+        if (e->intended.intent == INTENT_KILL)
+            strbuf_addf(out, "ended its processes with signal %u", e->intended.signal);
+        break;
+    case EVENT_RESULT:
+        if (e->result.outcome == OUTCOME_DONE)
+            strbuf_addf(out, "looked at its processes: %s", e->result.detail);
+        else
+            strbuf_addf(out, "%s: %s", outcome_name(e->result.outcome), e->result.detail);
+        break;
+    default:
+        break;
+    }
+}
+
+static void show_facts(const struct page *p, const struct story_attempt *a)
+{
+    VEC_FOREACH (&a->facts, e) {
+        _cleanup_strbuf_ struct strbuf b = {0};
+        char when[DURATION_TEXT_MAX + 1];
+
+        fact_text(*e, &b);
+        if (b.len > 0)
+            entry(p, since(p, (*e)->time_us, when), strbuf_str(&b));
+    }
+    if (a->exited) {
+        _cleanup_strbuf_ struct strbuf b = {0};
+
+        strbuf_adds(&b, "its first process ");
+        narrate_exit(&a->exit, &b);
+        entry(p, "exit", strbuf_str(&b));
+    }
+    if (a->lost)
+        entry(p, "exit", "reknit was killed, and the attempt with it");
+}
+
+static void show_evidence(const struct page *p, const struct incident *i)
+{
+    for (uint32_t k = 0; k < i->n_evidence && k < EVIDENCE_SHOWN; k++) {
+        const struct evidence_line *l = &i->evidence[k];
+        char count[32] = "", place[64] = "";
+
+        if (l->count > 1)
+            snprintf(count, sizeof(count), ", %" PRIu64 " times", l->count);
+        if (l->line > 0)
+            snprintf(place, sizeof(place), "%s, line %" PRIu64 ", ",
+                     l->file == 1 ? "stderr" : "output", l->line);
+        entryf(p, k == 0 ? "evidence" : "", "%s%s%s%s%s", place, role_name(l->role),
+               l->signature[0] ? " " : "", l->signature, count);
+        entryf(p, "", "  %s", l->text);
+    }
+}
+
+static void show_verdict(const struct page *p, const struct story_attempt *a)
+{
+    const struct incident *i = a->incident;
+
+    if (!i)
+        return;
+    if (i->class == CLASS_HEALTHY)
+        entry(p, "verdict", "healthy");
+    else
+        entryf(p, "verdict", "%s, %s (%d %%): %s", incident_class_name(i->class),
+               cause_name(i->cause), (int)i->confidence, i->summary);
+    show_evidence(p, i);
+    for (uint32_t k = 0; k < i->n_ruled_out; k++)
+        entryf(p, k == 0 ? "ruled out" : "", "%s: %s", i->ruled_out[k].what, i->ruled_out[k].why);
+}
+
+static void show_decision(const struct page *p, const struct story_attempt *a)
+{
+    const struct decision_facts *d = &a->decision;
+
+    if (!a->decided)
+        return;
+    entryf(p, "decision", "%s, by the rule '%s': %s", action_name(d->action), d->rule, d->why);
+    if (d->allowed > 0)
+        entryf(p, "", "budget: %u of %u used", d->used, d->allowed);
+}
+
+static void show_sequel(const struct page *p, const struct story_run *run, size_t i)
+{
+    const struct story_attempt *a = &run->attempts.v[i];
+    char text[DURATION_TEXT_MAX];
+
+    if (i + 1 < run->attempts.n)
+        entryf(p, "then", "attempt %" PRIu32 " started %s after this one had ended",
+               run->attempts.v[i + 1].number,
+               duration_format(run->attempts.v[i + 1].started - a->ended, text));
+    if (a->span > 0)
+        entryf(p, "lost", "%s of the time it took produced no step that was kept",
+               duration_format(a->span - a->useful, text));
+    entry(p, "log", a->log);
+}
+
+static void show_attempt(struct page *p, const struct story_run *run, size_t i)
+{
+    const struct story_attempt *a = &run->attempts.v[i];
+    char head[64], after[DURATION_TEXT_MAX], lasted[DURATION_TEXT_MAX];
+
+    p->origin = a->started;
+    putchar('\n');
+    snprintf(head, sizeof(head), "attempt %" PRIu32, a->number);
+    paint(p, "1", head);
+    printf("  %s after the start, ", duration_format(a->started - run->began, after));
+    if (a->ended == USEC_NEVER)
+        puts("running");
+    else
+        printf("for %s\n", duration_format(a->ended - a->started, lasted));
+    show_progress(p, a);
+    show_facts(p, a);
+    show_verdict(p, a);
+    show_decision(p, a);
+    show_sequel(p, run, i);
+}
+
+static void show_text(const struct story *s, const struct story_run *run, bool alive)
+{
+    struct page p = {.style = report_style_of(stdout)};
+
+    show_head(&p, s, run, alive);
+    for (size_t i = 0; i < run->attempts.n; i++)
+        show_attempt(&p, run, i);
+    if (s->runs.n > 1)
+        printf("\nThis was the last of %zu runs of the job.\n", s->runs.n);
+}
+
+static int explain(const char *name, bool json)
+{
+    _cleanup_story_ struct story s = {0};
+    struct err e = {0};
+    bool alive = chronicle_is_alive(name);
+    struct story_run *run;
+
+    if (chronicle_read(name, &s, &e) < 0) {
+        log_error("%s", e.text);
+        return EXIT_TROUBLE;
+    }
+    run = story_last_run(&s);
+    if (!run) {
+        log_error("the job '%s' never got to run", name);
+        return EXIT_TROUBLE;
+    }
+    story_account(run, alive ? now_us() : s.last_event);
+    if (json) {
+        json_t *j = chronicle_run_json(&s, run, alive, true);
+
+        json_dumpf(j, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+        json_decref(j);
+    } else {
+        show_text(&s, run, alive);
+    }
+    return EXIT_OK;
+}
+
+struct newest {
+    char name[JOB_NAME_LEN];
+    usec_t at;
+};
+
+static int look_at(void *ctx, const char *name)
+{
+    _cleanup_story_ struct story s = {0};
+    struct newest *newest = ctx;
+
+    if (chronicle_read(name, &s, NULL) >= 0 && s.last_event > newest->at) {
+        newest->at = s.last_event;
+        STR_COPY(newest->name, name);
+    }
+    return 0;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {{"format", required_argument, NULL, 'f'}, {0}};
+    struct newest newest = {0};
+    bool json = false;
+    struct err e = {0};
+    int opt;
+
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+        if (opt != 'f' || (!streq(optarg, "text") && !streq(optarg, "json")))
+            return usage_error("explain", "--format is text or json; there is no other option");
+        json = streq(optarg, "json");
+    }
+    if (argc - optind > 1)
+        return usage_error("explain", "one job at a time");
+    if (optind < argc)
+        return explain(argv[optind], json);
+    if (state_each_job(look_at, &newest, &e) < 0) {
+        log_error("%s", e.text);
+        return EXIT_TROUBLE;
+    }
+    if (newest.at == 0) {
+        log_error("no jobs yet: 'reknit run' makes the first");
+        return EXIT_TROUBLE;
+    }
+    return explain(newest.name, json);
+}
+
+const struct verb verb_explain = {
+    .name = "explain",
+    .summary = "tell the story of a job: what happened, why, what was decided",
+    .help =
+        "usage: reknit explain [--format text|json] [JOB]\n"
+        "\n"
+        "Tells of the last run of JOB (default: of the job that was active last), attempt by\n"
+        "attempt: its progress, what was found, the verdict with the lines that prove it, what\n"
+        "was ruled out, the decision with its rule and budget, and what came of it.\n"
+        "\n"
+        "  --format text|json   json: one object\n"
+        "\n"
+        "Exit status: 0, or 1 when there is no such job or its journal cannot be read.\n",
+    .run = run,
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknit replay: would this release decide as the journal says it was decided? */
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "core/model/event_fields.h"
+#include "journal/codec.h"
+#include "pump/replay.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+extern const struct verb verb_replay;
+
+static void print_side(const char *who, const struct event *e, bool present)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    if (present)
+        fields_print(event_fields, e, &b);
+    printf("  %s %s\n", who, present ? strbuf_str(&b) : "nothing");
+}
+
+static void print_text(const struct replay_result *r)
+{
+    if (!r->differs) {
+        printf("%" PRIu64 " inputs, %" PRIu64 " derived events, identical\n", r->inputs,
+               r->derived);
+        return;
+    }
+    printf("%" PRIu64 " inputs, %" PRIu64 " derived events; event %" PRIu64 " differs%s%s\n",
+           r->inputs, r->derived, r->seq, r->where[0] ? " in " : "", r->where);
+    print_side("recorded:", &r->recorded, r->has_recorded);
+    print_side("now:     ", &r->fresh, r->has_derived);
+}
+
+static void print_json(const struct replay_result *r, const char *path)
+{
+    json_t *j = json_pack("{s:i, s:s, s:I, s:I, s:b}", "schema", 1, "journal", path, "inputs",
+                          (json_int_t)r->inputs, "derived", (json_int_t)r->derived, "identical",
+                          !r->differs);
+
+    if (!j)
+        return; /* a path that is no UTF-8 */
+    if (r->differs) {
+        json_object_set_new(j, "seq", json_integer((json_int_t)r->seq));
+        json_object_set_new(j, "member", json_string(r->where));
+        if (r->has_recorded)
+            json_object_set_new(j, "recorded", codec_event_json(&r->recorded));
+        if (r->has_derived)
+            json_object_set_new(j, "now", codec_event_json(&r->fresh));
+    }
+    json_dumpf(j, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    json_decref(j);
+}
+
+static int replay_one(const char *path, bool json)
+{
+    _cleanup_(journal_freep) struct journal *j = NULL;
+    _cleanup_(freep) struct replay_result *result = xnew(struct replay_result);
+    struct err e = {0};
+
+    if (journal_open(path, JOURNAL_READ, &j, &e) < 0) {
+        log_error("%s", e.text);
+        return EXIT_TROUBLE;
+    }
+    if (replay(j, result, &e) < 0) {
+        log_error("%s: %s", path, e.text);
+        return EXIT_TROUBLE;
+    }
+    if (json)
+        print_json(result, path);
+    else
+        print_text(result);
+    return result->differs ? EXIT_TROUBLE : EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {{"format", required_argument, NULL, 'f'}, {0}};
+    bool json = false;
+    int opt, status = EXIT_OK;
+
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+        if (opt != 'f' || (!streq(optarg, "text") && !streq(optarg, "json")))
+            return usage_error("replay", "--format is text or json; there is no other option");
+        json = streq(optarg, "json");
+    }
+    if (optind == argc)
+        return usage_error("replay", "which journal?");
+    for (; optind < argc; optind++)
+        if (replay_one(argv[optind], json) != EXIT_OK)
+            status = EXIT_TROUBLE;
+    return status;
+}
+
+const struct verb verb_replay = {
+    .name = "replay",
+    .summary = "judge a journal's inputs again and compare the decisions",
+    .help =
+        "usage: reknit replay [--format text|json] JOURNAL...\n"
+        "\n"
+        "Feeds the inputs of each JOURNAL (a job's journal.db, or a copy of it) to the present\n"
+        "rules and compares what they derive with what was recorded. Changes nothing.\n"
+        "\n"
+        "  --format text|json   json: one object per journal\n"
+        "\n"
+        "Exit status: 0 when all is identical, 1 at the first difference or when a journal\n"
+        "cannot be read.\n",
+    .run = run,
+};
