@@ -147,28 +147,20 @@ static void name_exit_under_hardware(struct judge *j)
 }
 
 /* A code that usually points to the program, again and again on one device over a long time. */
-static bool is_soft_repeat(const struct hit *h)
+bool hit_is_soft_repeat(const struct hit *h)
 {
     return h->s.layer == LAYER_KERNEL && *h->s.who.device && h->count >= SOFT_REPEATS &&
            h->first_us != USEC_UNKNOWN && h->last_us - h->first_us >= SOFT_REPEAT_SPAN;
 }
 
-static void name_soft_repeats(struct judge *j)
+static bool name_soft_repeats(struct judge *j)
 {
-    bool any = false;
-
-    for (size_t i = 0; i < j->n_current; i++) {
-        if (!is_soft_repeat(j->current[i]))
-            continue;
-        name_device(j, j->current[i]->s.who.device);
-        any = true;
-    }
-    if (!any)
-        return;
-    rule_out(j, "an error of the program", "it comes again and again on the same device, over %s",
-             "a long time and many processes");
-    j->in->cause = CAUSE_GPU_HARDWARE;
-    j->in->confidence = 55;
+    for (size_t i = 0; i < j->n_current; i++)
+        if (hit_is_soft_repeat(j->current[i])) {
+            name_device(j, j->current[i]->s.who.device);
+            name_node(j, j->current[i]->s.who.node);
+        }
+    return j->in->culprits.n_devices > 0;
 }
 
 /* ---- votes ---- */
@@ -369,13 +361,14 @@ void culprit_name(struct judge *j)
     }
     if (j->in->class != CLASS_CRASH)
         return;
+    if (j->primary && hit_is_soft_repeat(j->primary) && name_soft_repeats(j))
+        return;
     if (j->primary && hardware_cause(cause)) {
         name_hardware(j);
         if (cause != CAUSE_NODE_FAILURE)
             name_exit_under_hardware(j);
         return;
     }
-    name_soft_repeats(j);
     if (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN)
         name_by_vote(j);
     if (j->in->culprits.n_nodes == 0)

@@ -318,12 +318,25 @@ static struct exit_seen *open_report(struct evidence *e, const struct signal *s)
     return x;
 }
 
-/* The same process told of twice, by the agent's log line and in the launcher's summary. */
-static struct exit_seen *report_of_pid(struct evidence *e, const struct signal *s)
+static bool is_same_end(const struct exit_seen *x, const struct exit_fact *f)
 {
-    VEC_FOREACH (&e->exits, x)
-        if (s->exit.pid != 0 && x->pid == s->exit.pid && x->file == s->file)
+    return x->has_code && x->code == f->code && x->signal == f->signal;
+}
+
+/* The same process told of twice, by the agent's log line and in the launcher's summary: its pid
+ * says so, or, where it was cut off, its place on the node and its end. */
+static struct exit_seen *report_of_process(struct evidence *e, const struct signal *s,
+                                           const struct exit_seen *told)
+{
+    VEC_FOREACH (&e->exits, x) {
+        if (x == told || x->file != s->file)
+            continue;
+        if (s->exit.pid != 0 && x->pid == s->exit.pid)
             return x;
+        if (x->who.local_rank != RANK_NONE && x->who.local_rank == told->who.local_rank &&
+            (x->who.rank == RANK_NONE || told->who.rank == RANK_NONE) && is_same_end(x, &s->exit))
+            return x;
+    }
     return NULL;
 }
 
@@ -355,10 +368,10 @@ static void add_report(struct evidence *e, const struct signal *s, const struct 
     x->named |= s->blame == BLAME_RANK && s->confidence >= NAMED_CONFIDENCE;
     merge_entity(&x->who, &s->who);
     if (has_code) {
-        same = report_of_pid(e, s);
+        same = report_of_process(e, s, x);
         set_exit(x, &s->exit);
     }
-    if (same && same != x) {
+    if (same) {
         merge_entity(&same->who, &x->who);
         x->has_code = false; /* one process is one exit */
     }

@@ -42,6 +42,7 @@ bool hits_concurrent(const struct hit *a, const struct hit *b); /* the order pro
 void primary_choose(struct judge *j);
 const struct hit *primary_symptom(const struct judge *j);
 int hit_category(const struct hit *h); /* which of concurrent roots explains the others */
+bool hit_is_soft_repeat(const struct hit *h);
 const struct hit *first_with_role(const struct judge *j, enum role role);
 
 #define CATEGORY_GENERIC  0

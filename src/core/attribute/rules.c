@@ -13,7 +13,9 @@
  *   ranks waited               watchdog time-outs without a root
  *   somebody ended it          time limit, preemption, cancel, while it was working
  *   it stood still             a live detector says so, or other output went on without steps
+ *   one device again and again  harmless by itself, a fault of the device by repetition
  *   a symptom                  ambiguous, but the best there is
+ *   taken down                 by the scheduler, and nothing failed: a cancel
  *   only victims spoke         cascade, teardown, exit codes: a crash of unknown cause
  *   it became slow             and stayed so
  *   healthy                    the rest; in doubt nobody is blamed
@@ -246,6 +248,47 @@ static bool rule_symptom(struct judge *j)
     return true;
 }
 
+static const struct hit *first_soft_repeat(const struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current; i++)
+        if (hit_is_soft_repeat(j->current[i]))
+            return j->current[i];
+    return NULL;
+}
+
+static bool rule_soft_repeats(struct judge *j)
+{
+    const struct hit *h = first_soft_repeat(j);
+
+    if (!h)
+        return false;
+    j->primary = h;
+    set(j, CLASS_CRASH, CAUSE_GPU_HARDWARE, 55);
+    rule_out(j, "an error of the program",
+             "it comes again and again on the same device, over a long time");
+    return true;
+}
+
+static const struct hit *scheduler_teardown(const struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current; i++)
+        if (j->current[i]->s.role == ROLE_TEARDOWN && j->current[i]->s.layer == LAYER_SCHEDULER)
+            return j->current[i];
+    return NULL;
+}
+
+/* The scheduler took the job down and nobody failed: somebody asked for it. */
+static bool rule_taken_down(struct judge *j)
+{
+    const struct hit *t = scheduler_teardown(j);
+
+    if (!t || j->first_exit || first_with_role(j, ROLE_CASCADE) || j->ending != ENDING_UNKNOWN)
+        return false;
+    j->primary = t;
+    set(j, CLASS_INTERRUPTED, CAUSE_CANCELLED, 50);
+    return true;
+}
+
 static enum cause cause_of_exit(const struct exit_seen *x)
 {
     if (!x)
@@ -315,8 +358,9 @@ static bool rule_healthy(struct judge *j)
 void rules_apply(struct judge *j)
 {
     static bool (*const rules[])(struct judge *) = {
-        rule_empty,       rule_ended_well, rule_numbers, rule_root, rule_waits,   rule_interrupted,
-        rule_stood_still, rule_symptom,    rule_victims, rule_slow, rule_healthy,
+        rule_empty,       rule_ended_well,  rule_numbers,      rule_root,    rule_waits,
+        rule_interrupted, rule_stood_still, rule_soft_repeats, rule_symptom, rule_taken_down,
+        rule_victims,     rule_slow,        rule_healthy,
     };
 
     j->in->finished = j->e->finished || all_steps_done(j);
