@@ -49,21 +49,23 @@ struct watch {
     char node[NODE_NAME_LEN];
     struct matcher *matcher;
     usec_t progress_at; /* monotonic */
-    usec_t usual_gap;   /* moving average between two signs of progress */
+    usec_t usual_gap;   /* moving average between two signs of progress, 0 = not known */
     usec_t sample_age;  /* the next sample's length, planned */
     unsigned inspects;
-    bool drained, log_trouble;
+    bool progressed, drained, log_trouble;
 };
 
 static void note_progress(struct watch *w, const struct signal *s)
 {
     usec_t now = mono_us(), gap = now - w->progress_at;
-    bool first = w->usual_gap == 0;
 
     if (s->kind != SIGNAL_STEP && s->kind != SIGNAL_CHECKPOINT)
         return;
-    w->usual_gap = first ? gap : w->usual_gap + (gap - w->usual_gap) / GAP_WEIGHT;
+    if (w->progressed) /* the time until the first step is no rhythm */
+        w->usual_gap = w->usual_gap ? w->usual_gap + (gap - w->usual_gap) / GAP_WEIGHT : gap;
+    w->progressed = true;
     w->progress_at = now;
+    activity_forget(w->activity);
 }
 
 static void on_signal(void *ctx, const struct signal *s)

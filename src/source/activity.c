@@ -213,6 +213,12 @@ static void tell_ranks(const struct activity *a)
     }
 }
 
+void activity_forget(struct activity *a)
+{
+    VEC_FOREACH (&a->procs, t)
+        t->told = 0;
+}
+
 static int64_t positive(int64_t v)
 {
     return v > 0 ? v : 0;
