@@ -13,14 +13,8 @@ static usec_t median_step(const struct evidence *e)
 {
     if (e->pace.step.n > 0)
         return median_of(e->pace.step.v, e->pace.step.n);
-    if (e->pace.gap.n > 0) {
-        usec_t gap = median_of(e->pace.gap.v, e->pace.gap.n);
-
-        VEC_FOREACH (&e->tracks, t)
-            if (t->stride > 0)
-                return gap / t->stride;
-        return gap;
-    }
+    if (e->pace.gap.n > 0)
+        return median_of(e->pace.gap.v, e->pace.gap.n);
     return NUMBER_NONE;
 }
 

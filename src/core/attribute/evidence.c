@@ -452,13 +452,18 @@ static void window_push(struct series_window *w, int64_t v)
         w->n++;
 }
 
-static void note_gap(struct pace *p, usec_t now)
+/* Lines may be far apart, or sampled: what is learned is the time of one step. */
+static void note_gap(struct pace *p, const struct signal *s, usec_t now)
 {
-    usec_t gap = now - p->last_us;
+    usec_t gap;
+    int64_t steps = 1;
 
-    if (now == USEC_UNKNOWN || p->last_us == USEC_UNKNOWN || gap <= 0)
+    if (now == USEC_UNKNOWN || p->last_us == USEC_UNKNOWN || now <= p->last_us)
         return;
-    window_push(&p->gap, gap);
+    gap = now - p->last_us;
+    if (s->step.step != STEP_NONE && p->last.step != STEP_NONE && s->step.step > p->last.step)
+        steps = s->step.step - p->last.step;
+    window_push(&p->gap, gap / steps);
     if (gap > p->max_gap)
         p->max_gap = gap;
 }
@@ -480,7 +485,7 @@ static void note_progress_line(struct evidence *e, const struct signal *s, usec_
 
     if (!is_latest(p, s, now))
         return;
-    note_gap(p, now);
+    note_gap(p, s, now);
     p->last = (struct sample){.step = s->step.step,
                               .time_us = s->time_us,
                               .file = s->file,

@@ -79,7 +79,7 @@ struct exit_seen {
 struct pace {
     struct progress_summary sum;
     struct series_window step; /* durations of late */
-    struct series_window gap;  /* between two progress lines with a clock */
+    struct series_window gap;  /* the same by the clocks of the lines */
     usec_t max_gap;
     struct sample last;   /* the last line that showed progress */
     usec_t last_us;       /* its clock, own or inherited; USEC_UNKNOWN */
