@@ -237,6 +237,18 @@ static void test_the_same_error_on_all_ranks_blames_none(void **state)
     assert_int_equal(s->in.culprits.n_ranks, 0);
 }
 
+static void test_a_program_error_says_which_rank_printed_it(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 20, USEC_PER_SEC);
+    say(s, "cuda.oom", ROLE_ROOT, CAUSE_GPU_OOM, 90, 2);
+    say(s, "pt.closed", ROLE_CASCADE, CAUSE_NETWORK, 10, 0);
+    assert_non_null(strstr(judge(s)->summary, " on rank 2 after step 20"));
+    say(s, "cuda.oom", ROLE_ROOT, CAUSE_GPU_OOM, 90, 5);
+    assert_null(strstr(judge(s)->summary, " on rank "));
+}
+
 static void test_victims_alone_are_an_unknown_crash_without_culprit(void **state)
 {
     struct story *s = *state;
@@ -645,6 +657,7 @@ int main(void)
         STORY(test_a_server_that_answers_again_is_no_evidence),
         STORY(test_hardware_without_a_name_cannot_be_excluded),
         STORY(test_the_same_error_on_all_ranks_blames_none),
+        STORY(test_a_program_error_says_which_rank_printed_it),
         STORY(test_victims_alone_are_an_unknown_crash_without_culprit),
         STORY(test_two_reporters_on_different_nodes_convict_a_peer),
         STORY(test_ranks_at_the_same_place_blame_none),

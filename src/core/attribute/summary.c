@@ -50,6 +50,23 @@ static void add_who(struct strbuf *b, const struct culprits *c)
         strbuf_addc(b, ')');
 }
 
+/* Which process printed the decisive line, when one alone did: a fact about a failure of the
+ * program, no blame. */
+static void add_where(struct strbuf *b, const struct judge *j)
+{
+    const struct entity *who = j->primary ? &j->primary->s.who : NULL;
+
+    if (!who || j->in->culprits.n_ranks > 0 || cause_domain(j->in->cause) != DOMAIN_WORKLOAD)
+        return;
+    for (size_t i = 0; i < j->n_current; i++)
+        if (j->current[i] != j->primary && streq(j->current[i]->s.signature, j->in->signature))
+            return;
+    if (who->rank != RANK_NONE)
+        strbuf_addf(b, " on rank %d", who->rank);
+    else if (who->local_rank != RANK_NONE)
+        strbuf_addf(b, " on local rank %d", who->local_rank);
+}
+
 static void add_when(struct strbuf *b, const struct progress_summary *p)
 {
     if (p->last_step != STEP_NONE)
@@ -98,6 +115,7 @@ static void describe_crash(struct judge *j, struct strbuf *b)
 {
     strbuf_adds(b, what_failed(j->in->cause));
     add_who(b, &j->in->culprits);
+    add_where(b, j);
     add_when(b, &j->in->progress);
     if (j->loss)
         add_loss(b, j->loss, j->divergence);
