@@ -51,10 +51,11 @@ static int explain_line(struct matcher *m, const char *text, size_t len)
 {
     _cleanup_(freep) char *buf = xmalloc(len + 1);
     struct hit *hits = xcalloc(HITS_MAX, sizeof(*hits));
+    struct log_clock clock = {USEC_UNKNOWN, USEC_UNKNOWN};
     struct line line;
     size_t n;
 
-    line_clean(text, len, buf, &line);
+    line_clean(&clock, text, len, buf, &line);
     n = matcher_line(m, line.text, line.len, hits);
     printf("message: %.*s\n", (int)line.len, line.text);
     for (size_t i = 0; i < n; i++)

@@ -159,6 +159,7 @@ static int read_file(struct dossier_file *f, struct matcher *m, struct reading *
     progress->next = PROGRESS_EVERY;
     rc = input_open(f->path, &in, &e);
     if (rc >= 0) {
+        o.size = input_size(in);
         scanner = scanner_new(m, &o, sink, r);
         rc = pump_file(in, scanner, f->path, progress, &e);
         f->lines = scanner_counters(scanner)->lines;

@@ -109,11 +109,12 @@ static void check_no_match(struct check *k)
 static void match_example(struct check *k, const char *example)
 {
     size_t len = strlen(example);
+    struct log_clock clock = {USEC_UNKNOWN, USEC_UNKNOWN};
     struct line line;
 
     free(k->clean);
     k->clean = xmalloc(len + 1);
-    line_clean(example, len, k->clean, &line);
+    line_clean(&clock, example, len, k->clean, &line);
     k->example = example;
     k->n = matcher_line(k->m, line.text, line.len, k->hits);
 }

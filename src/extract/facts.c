@@ -6,6 +6,7 @@
 #include "extract/facts.h"
 
 #include "base/str.h"
+#include "extract/prefix.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -271,7 +272,9 @@ static void fill_entity(const struct hit *hit, const struct line *line, struct e
 {
     const struct capture *device = &hit->fields[FIELD_DEVICE];
 
-    who->rank = line->rank;
+    int32_t inline_rank = prefix_rank_before(line->text, hit->start);
+
+    who->rank = inline_rank != RANK_NONE ? inline_rank : line->rank;
     who->local_rank = line->local_rank;
     STR_COPY(who->node, line->node);
     if (hit->fields[FIELD_RANK].s)

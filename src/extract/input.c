@@ -33,6 +33,7 @@ struct input {
     int fd;
     enum packing packing;
     bool at_end;     /* read() has returned 0 */
+    uint64_t size;   /* of a regular file, 0 = something else */
     bool inside;     /* within a member or frame */
     size_t pos, end; /* unread part of raw */
     char *raw, *unpacked;
@@ -104,8 +105,12 @@ int input_open(const char *path, struct input **ret, struct err *e)
     in->fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
     if (in->fd < 0)
         return err_set(e, -errno, "%s: %s", in->path, strerror(errno));
-    if (fstat(in->fd, &st) == 0 && S_ISDIR(st.st_mode))
+    if (fstat(in->fd, &st) < 0)
+        return err_set(e, -errno, "%s: %s", in->path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
         return err_set(e, -EISDIR, "%s: is a folder, not a log", in->path);
+    if (S_ISREG(st.st_mode) && st.st_size > 0)
+        in->size = (uint64_t)st.st_size;
     (void)posix_fadvise(in->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     in->raw = xmalloc(RAW_BYTES);
     r = fill_first(in, e);
@@ -115,6 +120,11 @@ int input_open(const char *path, struct input **ret, struct err *e)
         return r;
     *ret = TAKE(in);
     return 0;
+}
+
+uint64_t input_size(const struct input *in)
+{
+    return in->packing == PACKING_NONE ? in->size : 0;
 }
 
 struct input *input_free(struct input *in)

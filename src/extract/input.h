@@ -9,6 +9,7 @@
 #include "base/err.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct input;
 
@@ -16,6 +17,9 @@ struct input;
 int input_open(const char *path, struct input **ret, struct err *e);
 struct input *input_free(struct input *in);
 DEFINE_CLEANUP(struct input *, input_free);
+
+/* Bytes that will come, as far as that is known beforehand: of a plain file; else 0. */
+uint64_t input_size(const struct input *in);
 
 /* The next bytes; they stay valid until the next call. Returns 1, 0 at the end, or a negative
  * errno with text: what came before is good (a cut archive gives all that can be unpacked). */

@@ -1,82 +1,209 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* A terminal shows less than what was written, and collectors write more than what was shown: the
+ * ESC of a code may be missing ("[31m"), or be spelled ("#033[31m" by rsyslog, "^[[31m",
+ * "\x1b[31m",
+ * "\u001b[31m"). Whether "[31m" without ESC is a code or text is decided by its number: only those
+ * that set or reset a colour or weight are. */
+
 #include "extract/line.h"
 
 #include "base/str.h"
+#include "extract/prefix.h"
 
 #include <ctype.h>
 #include <string.h>
 
-static size_t skip_escape(const char *s, size_t len)
+/* Bytes that may begin something to take out. */
+static bool is_special(unsigned char c)
 {
+    return (c < 0x20 && c != '\t') || c == 0x7f || c == '[' || c == '#' || c == '^' || c == '\\' ||
+           c == 0xef;
+}
+
+/* Parameters and final byte of a control sequence (ECMA-48) at s; the length, 0 = it is none. */
+static size_t sequence_length(const char *s, size_t len)
+{
+    size_t i = 0;
+
+    while (i < len && i < 32 && s[i] >= 0x20 && s[i] <= 0x3f)
+        i++;
+    return i < len && s[i] >= 0x40 && s[i] <= 0x7e ? i + 1 : 0;
+}
+
+/* Behind ESC. */
+static size_t escape_length(const char *s, size_t len)
+{
+    size_t n;
+
+    if (len == 0)
+        return 0;
+    if (*s == '[') {
+        n = sequence_length(s + 1, len - 1);
+        return n > 0 ? n + 1 : 1;
+    }
+    if (*s == ']') {
+        /* A title or link, up to BEL or ESC \. */
+        for (n = 1; n < len && n < 512; n++)
+            if (s[n] == '\a' || s[n] == '\033')
+                return s[n] == '\a' || n + 1 == len ? n + 1 : n + 2;
+        return 1;
+    }
+    return (unsigned char)*s >= 0x20 && (unsigned char)*s < 0x7f ? 1 : 0;
+}
+
+/* The number of a code that sets or resets colour or weight. */
+static bool is_graphic_code(int v)
+{
+    return v <= 4 || v == 7 || v == 9 || (v >= 21 && v <= 29) || (v >= 30 && v <= 49) ||
+           (v >= 90 && v <= 107);
+}
+
+/* At "[" without ESC: "[31m", "[1;32m", "[38;5;208m", "[0m", and what moves the cursor, "[K",
+ * "[A", "[2K". Its length, 0 = it is text. */
+static size_t bare_code_length(const char *s, size_t len)
+{
+    int v = 0, first = -1;
     size_t i = 1;
 
-    if (len < 2 || s[1] != '[')
-        return 1;
-    for (i = 2; i < len && (s[i] < 0x40 || s[i] > 0x7e); i++)
-        ;
-    return i < len ? i + 1 : len;
-}
-
-static const char *number_at(const char *s, const char *end, int32_t *ret)
-{
-    int64_t v = 0;
-    const char *from = s;
-
-    for (; s < end && isdigit((unsigned char)*s) && v < INT32_MAX / 10; s++)
-        v = v * 10 + (*s - '0');
-    *ret = (int32_t)v;
-    return s == from ? NULL : s;
-}
-
-static bool peel(struct line *l)
-{
-    const char *s = l->text, *end = s + l->len, *behind;
-    int32_t n;
-
-    if (l->len > 6 && memcmp(s, "[rank", 5) == 0 && (behind = number_at(s + 5, end, &n)) &&
-        end - behind >= 2 && behind[0] == ']' && behind[1] == ':') {
-        l->rank = n;
-        behind += 2;
-    } else if (l->len > 9 && memcmp(s, "[default", 8) == 0 &&
-               (behind = number_at(s + 8, end, &n)) && end - behind >= 2 && behind[0] == ']' &&
-               behind[1] == ':') {
-        l->local_rank = n;
-        behind += 2;
-    } else {
-        return false;
+    for (; i < len && i < 20 && (isdigit((unsigned char)s[i]) || s[i] == ';'); i++) {
+        if (s[i] == ';') {
+            first = first < 0 ? v : first;
+            v = 0;
+        } else if (v < 1000) {
+            v = v * 10 + (s[i] - '0');
+        }
     }
-    if (behind < end && *behind == ' ')
-        behind++;
-    l->text = behind;
-    l->len = (size_t)(end - behind);
-    return true;
+    if (i >= len || (i + 1 < len && s[i + 1] == ']'))
+        return 0;
+    if (s[i] == 'm' && i > 1)
+        return is_graphic_code(first < 0 ? v : first) ? i + 1 : 0;
+    /* Between words "[A" may be text; at the end of a record it is none. */
+    if ((s[i] == 'K' || s[i] == 'A') && i <= 3)
+        return i + 1 == len || s[i + 1] == '\r' || s[i + 1] == '[' || s[i + 1] == '#' ? i + 1 : 0;
+    return 0;
 }
 
-void line_clean(const char *raw, size_t len, char *buf, struct line *ret)
+/* An ESC that was spelled out, followed by "[": the length of the spelling, 0 = none. */
+static size_t spelled_escape(const char *s, size_t len)
+{
+    static const char *const spellings[] = {"#033",  "^[",    "\\x1b",  "\\u001b",
+                                            "\\033", "\\x1B", "\\u001B"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(spellings); i++) {
+        size_t n = strlen(spellings[i]);
+
+        if (len > n && memcmp(s, spellings[i], n) == 0 && s[n] == '[')
+            return n;
+    }
+    return 0;
+}
+
+/* What stands at s: how many bytes to leave out (0 = it is text), and what to put there instead
+ * ('\0' = nothing). */
+static size_t special_length(const char *s, size_t len, char *ret_instead)
+{
+    size_t n;
+
+    *ret_instead = '\0';
+    switch (*s) {
+    case '\033':
+        return 1 + escape_length(s + 1, len - 1);
+    case '[':
+        return bare_code_length(s, len);
+    case '#':
+        if (len >= 4 && memcmp(s, "#015", 4) == 0)
+            *ret_instead = '\r';
+        else if (len >= 4 && memcmp(s, "#011", 4) == 0)
+            *ret_instead = '\t';
+        if (*ret_instead)
+            return 4;
+        break;
+    case '^':
+    case '\\':
+        break;
+    case '\r':
+    case '\n':
+    case '\b':
+        /* Backspaces rewrite a bar, as CR does. */
+        for (n = 1; *s == '\b' && n < len && s[n] == '\b'; n++)
+            ;
+        *ret_instead = '\r';
+        return n;
+    case '\xef':
+        return len >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    default:
+        return 1;
+    }
+    n = spelled_escape(s, len);
+    return n > 0 ? n + escape_length(s + n, len - n) : 0;
+}
+
+size_t line_strip(const char *raw, size_t len, char *buf)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < len;) {
-        if (raw[i] == '\033') {
-            i += skip_escape(raw + i, len - i);
-        } else if (raw[i] == '\0') {
+        size_t from = i, length;
+        char instead;
+
+        while (i < len && !is_special((unsigned char)raw[i]))
             i++;
-        } else {
+        memcpy(buf + n, raw + from, i - from);
+        n += i - from;
+        if (i == len)
+            break;
+        length = special_length(raw + i, len - i, &instead);
+        if (length == 0)
             buf[n++] = raw[i++];
-        }
+        else if (instead)
+            buf[n++] = instead;
+        i += length;
     }
-    while (n > 0 && isspace((unsigned char)buf[n - 1]))
-        n--;
-    buf[n] = '\0';
+    return n;
+}
+
+/* "... [repeated 14x across cluster]": Ray shows one line for many. */
+static uint32_t read_repeats(const struct line *l)
+{
+    static const char word[] = "[repeated ";
+    const char *at = memmem(l->text, l->len, word, sizeof(word) - 1), *end = l->text + l->len;
+    uint32_t n = 0;
+
+    if (!at)
+        return 1;
+    for (at += sizeof(word) - 1; at < end && isdigit((unsigned char)*at) && n < 1000000; at++)
+        n = n * 10 + (uint32_t)(*at - '0');
+    return n > 0 && end - at > 10 && memcmp(at, "x across c", 10) == 0 ? n : 1;
+}
+
+void line_read(struct log_clock *clock, const char *text, size_t len, struct line *ret)
+{
+    while (len > 0 && (isspace((unsigned char)text[len - 1])))
+        len--;
     *ret = (struct line){
-        .whole = buf,
-        .whole_len = n,
-        .text = buf,
-        .len = n,
+        .whole = text,
+        .whole_len = len,
+        .text = text,
+        .len = len,
         .time_us = USEC_UNKNOWN,
         .rank = RANK_NONE,
         .local_rank = RANK_NONE,
+        .label = RANK_NONE,
+        .repeats = 1,
     };
-    while (peel(ret))
-        ;
+    prefix_take_all(clock, ret);
+    if (ret->stream && ret->len > 30 && ret->text[ret->len - 1] != '|')
+        ret->repeats = read_repeats(ret);
+}
+
+void line_clean(struct log_clock *clock, const char *raw, size_t len, char *buf, struct line *ret)
+{
+    size_t n = line_strip(raw, len, buf);
+
+    for (size_t i = 0; i < n; i++)
+        if (buf[i] == '\r')
+            buf[i] = ' ';
+    buf[n] = '\0';
+    line_read(clock, buf, n, ret);
 }

@@ -24,6 +24,7 @@
 #include "extract/scanner.h"
 
 #include "base/alloc.h"
+#include "base/intset.h"
 #include "base/str.h"
 #include "extract/facts.h"
 #include "extract/line.h"
@@ -59,6 +60,12 @@ struct scanner {
     uint64_t full_until; /* offset up to which all is looked at, because of a failure before */
     uint64_t steps;      /* step signals so far */
 
+    struct log_clock clock;
+    usec_t told_us;      /* time of the last signal, as the log shows it */
+    struct intset ranks; /* that have shown themselves */
+    struct line first;   /* what the first record of line first_line has in front */
+    uint64_t first_line;
+
     size_t held_len, fill; /* of held: a whole block that waits; of next: the block being filled */
     char *held, *next;
 
@@ -85,6 +92,8 @@ struct scanner *scanner_new(struct matcher *m, const struct scanner_options *o,
     s->sink = sink;
     s->ctx = ctx;
     s->line = 1;
+    s->told_us = USEC_UNKNOWN;
+    s->clock = (struct log_clock){o->now_us > 0 ? o->now_us : USEC_UNKNOWN, USEC_UNKNOWN};
     s->held = xmalloc(BLOCK_BYTES);
     s->next = xmalloc(BLOCK_BYTES);
     if (o->node)
@@ -97,6 +106,7 @@ struct scanner *scanner_free(struct scanner *s)
     if (!s)
         return NULL;
     trigger_set_free(s->trigger_set);
+    intset_done(&s->ranks);
     free(s->held);
     free(s->next);
     free(s);
@@ -175,28 +185,91 @@ static void emit(struct scanner *s, struct signal *signal, uint64_t offset)
     s->sink(s->ctx, signal);
 }
 
-/* Looks closely at one record. Hits that end within the first `seen` bytes are known already. */
-static void scan_record(struct scanner *s, const char *raw, size_t len, size_t seen,
-                        uint64_t offset)
+/* A record in the middle of a line (a bar that was rewritten) has its prefix at the beginning of
+ * the line. */
+static void inherit(struct scanner *s, struct line *line)
+{
+    const struct line *first = &s->first;
+
+    if (s->first_line != s->line || line->stream != 0) {
+        s->first_line = s->line;
+        s->first = *line;
+        return;
+    }
+    line->rank = first->rank;
+    line->local_rank = first->local_rank;
+    line->stream = first->stream;
+    if (line->node[0] == '\0')
+        STR_COPY(line->node, first->node);
+    if (line->time_us == USEC_UNKNOWN)
+        line->time_us = first->time_us;
+}
+
+/* Tells that the job writes: once a second of the log's own time, and when a rank first shows. */
+static void note_output(struct scanner *s, const struct line *line, bool told, uint64_t offset)
+{
+    bool is_new = line->rank != RANK_NONE && intset_add(&s->ranks, line->rank);
+    struct signal signal;
+
+    if (told)
+        s->told_us = line->time_us != USEC_UNKNOWN ? line->time_us : s->told_us;
+    else if (line->time_us != USEC_UNKNOWN &&
+             (s->told_us == USEC_UNKNOWN || line->time_us >= s->told_us + USEC_PER_SEC))
+        is_new = true;
+    if (told || !is_new)
+        return;
+    signal = signal_make(SIGNAL_OUTPUT, s->options.provenance);
+    signal.time_us = line->time_us;
+    signal.who.rank = line->rank;
+    signal.who.local_rank = line->local_rank;
+    STR_COPY(signal.who.node, line->node);
+    s->told_us = line->time_us != USEC_UNKNOWN ? line->time_us : s->told_us;
+    emit(s, &signal, offset);
+}
+
+/* Looks closely at a stripped record. Hits that end before `seen` are known already. */
+static void scan_text(struct scanner *s, const char *text, size_t len, const char *seen,
+                      uint64_t offset)
 {
     struct hit hits[HITS_MAX];
     struct line line;
+    bool told = false;
     size_t n;
 
-    line_clean(raw, len, s->clean, &line);
-    if (line.len == 0)
+    line_read(&s->clock, text, len, &line);
+    if (line.whole_len == 0)
         return;
+    inherit(s, &line);
     if (line.node[0] == '\0')
         STR_COPY(line.node, s->node);
     n = matcher_line(s->matcher, line.text, line.len, hits);
     for (size_t i = 0; i < n; i++) {
         struct signal signal;
 
-        if (hits[i].dropped_by || hits[i].end <= seen)
+        if (hits[i].dropped_by || line.text + hits[i].end <= seen)
             continue;
         signal =
             facts_from_hit(matcher_catalog(s->matcher), &hits[i], &line, s->options.provenance);
         emit(s, &signal, offset);
+        told = true;
+    }
+    note_output(s, &line, told, offset);
+}
+
+/* Looks closely at a record, of which the first `seen` bytes have been looked at before. */
+static void scan_record(struct scanner *s, const char *raw, size_t len, size_t seen,
+                        uint64_t offset)
+{
+    size_t stripped_seen = seen > 0 ? line_strip(raw, seen, s->clean) : 0;
+    size_t n = line_strip(raw, len, s->clean), from = 0;
+
+    /* A CR that was spelled out splits a record, too. */
+    while (from <= n) {
+        const char *cr = memchr(s->clean + from, '\r', n - from);
+        size_t to = cr ? (size_t)(cr - s->clean) : n;
+
+        scan_text(s, s->clean + from, to - from, s->clean + stripped_seen, offset);
+        from = to + 1;
     }
 }
 
@@ -295,6 +368,7 @@ static enum weight weigh_record(struct scanner *s, struct span *span, size_t at)
     const char *raw = span->data + begin, *end = first_record_end(raw, span->len - begin);
     size_t len = (end ? (size_t)(end - span->data) : span->len) - begin;
     enum weight weight = WEIGHT_NONE;
+    struct log_clock clock = s->clock;
     struct hit hits[HITS_MAX];
     struct line line;
 
@@ -302,7 +376,7 @@ static enum weight weigh_record(struct scanner *s, struct span *span, size_t at)
     if (len > RECORD_BYTES)
         return WEIGHT_GRAVE;
     if (matcher_may_matter(s->matcher, raw, len)) {
-        line_clean(raw, len, s->clean, &line);
+        line_clean(&clock, raw, len, s->clean, &line);
         weight = weigh_hits(hits, matcher_line(s->matcher, line.text, line.len, hits));
     }
     if (weight == WEIGHT_NONE && s->vain++ < 2 * VAIN_MAX)

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What stands in front of a message. Each take_*() looks for one form at the beginning of the text
+ * and yields how many bytes it is long, 0 = it is not there; facts are stored only when it is. They
+ * are tried again until none fits, for prefixes stack: srun -l in front of torchrun's in front of
+ * the rank's own.
+ *
+ * Only what no program writes as part of its message is taken. A time in the middle of a logger's
+ * own prefix ("[titan] 2024-11-13 23:25:56,139 - root - INFO - ") is read, but stays. */
+
+#include "extract/prefix.h"
+
+#include "base/hash.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define PREFIXES_MAX   10 /* of one line */
+#define HOST_BYTES_MAX 64
+
+enum found {
+    FOUND_CLOCK = 1,
+    FOUND_HOST = 2,
+    FOUND_LABEL = 4,
+};
+
+struct prefix {
+    struct log_clock *clock;
+    struct line *line;
+    unsigned found;
+    bool syslog; /* the clock is of the form that syslog writes */
+};
+
+/* A reading position; the readers move it and say whether what they look for was there. */
+struct cursor {
+    const char *s, *end;
+};
+
+static bool skip_text(struct cursor *c, const char *text)
+{
+    size_t n = strlen(text);
+
+    if ((size_t)(c->end - c->s) < n || memcmp(c->s, text, n) != 0)
+        return false;
+    c->s += n;
+    return true;
+}
+
+static bool skip_number(struct cursor *c, int64_t *ret)
+{
+    const char *from = c->s;
+    int64_t v = 0;
+
+    for (; c->s < c->end && isdigit((unsigned char)*c->s) && c->s - from < 10; c->s++)
+        v = v * 10 + (*c->s - '0');
+    if (c->s == from || (c->s < c->end && isdigit((unsigned char)*c->s)))
+        return false;
+    *ret = v;
+    return true;
+}
+
+static bool is_host_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '-' || c == '.' || c == '_';
+}
+
+static bool skip_host(struct cursor *c, struct cursor *ret)
+{
+    const char *from = c->s;
+
+    while (c->s < c->end && is_host_char(*c->s))
+        c->s++;
+    *ret = (struct cursor){from, c->s};
+    return c->s > from && c->s - from <= HOST_BYTES_MAX;
+}
+
+static void skip_blank(struct cursor *c)
+{
+    c->s += c->s < c->end && *c->s == ' ';
+}
+
+static void set_node(struct line *l, const struct cursor *name)
+{
+    str_copy_n(l->node, sizeof(l->node), name->s, (size_t)(name->end - name->s));
+}
+
+static void mix_stream(struct line *l, const char *kind, int64_t n)
+{
+    uint64_t h = l->stream ? l->stream : HASH_INIT;
+
+    h = hash_bytes(h, kind, strlen(kind));
+    l->stream = hash_bytes(h, &n, sizeof(n));
+}
+
+/* "[rank7]:", "[default3]:" */
+static size_t take_bracketed(struct line *l, struct cursor c, const char *word, int32_t *rank)
+{
+    const char *from = c.s;
+    int64_t n;
+
+    if (!skip_text(&c, word) || !skip_number(&c, &n) || !skip_text(&c, "]:") || n > INT32_MAX)
+        return 0;
+    *rank = (int32_t)n;
+    mix_stream(l, word, n);
+    skip_blank(&c);
+    return (size_t)(c.s - from);
+}
+
+/* "29: " of srun -l: the task, which is the rank unless a launcher runs inside. */
+static size_t take_label(struct prefix *p, struct cursor c)
+{
+    const char *from = c.s;
+    int64_t n;
+
+    if (p->found & FOUND_LABEL || p->line->rank != RANK_NONE)
+        return 0;
+    while (c.s < c.end && *c.s == ' ' && c.s - from < 6)
+        c.s++;
+    if (!skip_number(&c, &n) || n > 999999 || !skip_text(&c, ":") || (c.s < c.end && *c.s != ' '))
+        return 0;
+    p->found |= FOUND_LABEL;
+    p->line->label = (int32_t)n;
+    mix_stream(p->line, "label", n);
+    skip_blank(&c);
+    return (size_t)(c.s - from);
+}
+
+/* "[1,7]<stderr>:" of mpirun, "[1,mpirank:0,algo-1]<stdout>:" of SageMaker. */
+static size_t take_mpirun(struct line *l, struct cursor c)
+{
+    struct cursor host = {0};
+    const char *from = c.s;
+    int64_t job, rank;
+
+    if (!skip_text(&c, "[") || !skip_number(&c, &job) || !skip_text(&c, ","))
+        return 0;
+    skip_text(&c, "mpirank:");
+    if (!skip_number(&c, &rank) || rank > INT32_MAX)
+        return 0;
+    if (skip_text(&c, ",") && !skip_host(&c, &host))
+        return 0;
+    if (!skip_text(&c, "]<stdout>:") && !skip_text(&c, "]<stderr>:"))
+        return 0;
+    l->rank = (int32_t)rank;
+    if (host.s)
+        set_node(l, &host);
+    mix_stream(l, "mpi", rank);
+    return (size_t)(c.s - from);
+}
+
+/* "(TrainWorker pid=4242, ip=10.0.0.3) " of Ray. */
+static size_t take_actor(struct line *l, struct cursor c)
+{
+    struct cursor ip = {0};
+    const char *from = c.s, *close;
+    int64_t pid;
+
+    close = memchr(c.s, ')', (size_t)(c.end - c.s) < 160 ? (size_t)(c.end - c.s) : 160);
+    if (!close || !skip_text(&c, "("))
+        return 0;
+    while (c.s < close && (isalnum((unsigned char)*c.s) || strchr("_.<>:()[]", *c.s)))
+        c.s++;
+    if (!skip_text(&c, " pid=") || !skip_number(&c, &pid))
+        return 0;
+    if (skip_text(&c, ", ip=") && skip_host(&c, &ip))
+        set_node(l, &ip);
+    if (c.s != close)
+        return 0;
+    c.s++;
+    mix_stream(l, "actor", pid);
+    skip_blank(&c);
+    return (size_t)(c.s - from);
+}
+
+static bool is_source_file(const struct cursor *name)
+{
+    static const char *const endings[] = {".py", ".cc", ".cpp", ".cu", ".c", ".h", ".hpp", ".cxx"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
+        size_t n = strlen(endings[i]);
+
+        if ((size_t)(name->end - name->s) > n && memcmp(name->end - n, endings[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* "host:pid:tid [0] " of NCCL and RCCL. */
+static size_t take_nccl(struct line *l, struct cursor c)
+{
+    struct cursor host;
+    const char *from = c.s;
+    int64_t pid, tid, device;
+
+    if (!skip_host(&c, &host) || is_source_file(&host) || !skip_text(&c, ":") ||
+        !skip_number(&c, &pid) || !skip_text(&c, ":") || !skip_number(&c, &tid) ||
+        !skip_text(&c, " [") || !skip_number(&c, &device) || !skip_text(&c, "] "))
+        return 0;
+    set_node(l, &host);
+    if (l->local_rank == RANK_NONE && device < 1024)
+        l->local_rank = (int32_t)device;
+    mix_stream(l, "pid", pid);
+    return (size_t)(c.s - from);
+}
+
+/* Behind a time: "stdout F " of the Kubernetes log format (CRI). */
+static void skip_cri(struct cursor *c)
+{
+    struct cursor d = *c;
+
+    if ((skip_text(&d, "stdout ") || skip_text(&d, "stderr ")) &&
+        (skip_text(&d, "F ") || skip_text(&d, "P ")))
+        *c = d;
+}
+
+/* Behind a time: "host kernel: ", "host slurmd[991]: " of syslog and journalctl. */
+static size_t take_syslog_host(struct prefix *p, struct cursor c)
+{
+    struct cursor host, program;
+    const char *from = c.s;
+    int64_t pid;
+    bool sure = p->syslog;
+
+    if (!(p->found & FOUND_CLOCK) || p->found & FOUND_HOST || !skip_host(&c, &host) ||
+        !skip_text(&c, " ") || !skip_host(&c, &program))
+        return 0;
+    sure |= program.end - program.s == 6 && memcmp(program.s, "kernel", 6) == 0;
+    if (skip_text(&c, "[")) {
+        if (!skip_number(&c, &pid) || !skip_text(&c, "]"))
+            return 0;
+        sure = true;
+    }
+    if (!sure || !skip_text(&c, ":") || (c.s < c.end && *c.s != ' '))
+        return 0;
+    p->found |= FOUND_HOST;
+    set_node(p->line, &host);
+    skip_blank(&c);
+    return (size_t)(c.s - from);
+}
+
+/* A time at the beginning, bare or in brackets, with what separates it from the message. */
+static size_t take_clock(struct prefix *p, struct cursor c)
+{
+    size_t n = (size_t)(c.end - c.s), lead = 0;
+    struct clock_reading r;
+    const char *from = c.s;
+    bool bracket;
+
+    if (!clock_read(p->clock, c.s, n, &r))
+        return 0;
+    if (p->line->time_us == USEC_UNKNOWN)
+        p->line->time_us = r.time_us;
+    while (lead < n && c.s[lead] == ' ')
+        lead++;
+    bracket = lead < n && (c.s[lead] == '[' || c.s[lead] == '(');
+    if (bracket)
+        for (lead++; lead < r.begin && islower((unsigned char)c.s[lead]); lead++)
+            ; /* "[task 2025-...]" */
+    if (bracket && lead < r.begin && c.s[lead] == ' ')
+        lead++;
+    if (r.begin != lead || (bracket && (r.end >= n || !strchr("])", c.s[r.end]))) ||
+        (!bracket && r.end < n && !strchr(" :|]", c.s[r.end])))
+        return 0;
+    p->found |= FOUND_CLOCK;
+    p->syslog = isupper((unsigned char)c.s[r.begin]);
+    c.s += r.end + bracket;
+    skip_text(&c, ":");
+    skip_blank(&c);
+    skip_cri(&c);
+    return (size_t)(c.s - from);
+}
+
+/* "[ 2207.114806] " and, in front of it, "<4>" or "kern  :err   : ". */
+static size_t take_uptime(struct line *l, struct cursor c)
+{
+    const char *from = c.s;
+    usec_t uptime;
+    int64_t priority;
+    size_t n;
+
+    if (skip_text(&c, "<") && (!skip_number(&c, &priority) || !skip_text(&c, ">")))
+        return 0;
+    n = clock_read_uptime(c.s, (size_t)(c.end - c.s), &uptime);
+    if (n == 0)
+        return 0;
+    if (l->time_us == USEC_UNKNOWN)
+        l->time_us = uptime;
+    c.s += n;
+    skip_blank(&c);
+    return (size_t)(c.s - from);
+}
+
+/* "6,1234,5140900,-;" of /dev/kmsg: priority, sequence, microseconds since boot, flag. */
+static size_t take_kmsg(struct line *l, struct cursor c)
+{
+    const char *from = c.s, *close;
+    int64_t priority, seq, us = 0;
+
+    if (!skip_number(&c, &priority) || !skip_text(&c, ",") || !skip_number(&c, &seq) ||
+        !skip_text(&c, ","))
+        return 0;
+    for (; c.s < c.end && isdigit((unsigned char)*c.s) && us < INT64_MAX / 100; c.s++)
+        us = us * 10 + (*c.s - '0');
+    close = memchr(c.s, ';', (size_t)(c.end - c.s) < 40 ? (size_t)(c.end - c.s) : 40);
+    if (!close || !skip_text(&c, ","))
+        return 0;
+    if (l->time_us == USEC_UNKNOWN)
+        l->time_us = us;
+    return (size_t)(close + 1 - from);
+}
+
+/* "kern  :err   : " of dmesg -x. */
+static size_t take_facility(struct cursor c)
+{
+    static const char *const facilities[] = {"kern", "user", "daemon", "syslog"};
+    const char *from = c.s;
+
+    for (size_t i = 0; i < ARRAY_SIZE(facilities); i++) {
+        c.s = from;
+        if (!skip_text(&c, facilities[i]))
+            continue;
+        while (c.s < c.end && *c.s == ' ')
+            c.s++;
+        if (!skip_text(&c, ":"))
+            return 0;
+        while (c.s < c.end && islower((unsigned char)*c.s))
+            c.s++;
+        while (c.s < c.end && *c.s == ' ')
+            c.s++;
+        return skip_text(&c, ": ") ? (size_t)(c.s - from) : 0;
+    }
+    return 0;
+}
+
+/* "[pod/trainer-3/pytorch] " of kubectl logs --prefix. */
+static size_t take_pod(struct line *l, struct cursor c)
+{
+    const char *from = c.s, *close;
+
+    if (!skip_text(&c, "[pod/"))
+        return 0;
+    close = memchr(c.s, ']', (size_t)(c.end - c.s) < 200 ? (size_t)(c.end - c.s) : 200);
+    if (!close)
+        return 0;
+    mix_stream(l, "pod", (int64_t)hash_bytes(HASH_INIT, from, (size_t)(close - from)));
+    c.s = close + 1;
+    skip_blank(&c);
+    return (size_t)(c.s - from);
+}
+
+/* "gpu-n3: " of pdsh and clush. A name with a hyphen and a number, for plain words stand before a
+ * colon in many messages. */
+static size_t take_host(struct prefix *p, struct cursor c)
+{
+    /* Names in kernel messages and of libraries that look like hosts. */
+    static const char *const devices[] = {"nvidia-", "dm-", "md-",  "cuda-",
+                                          "python-", "lib", "step-"};
+    struct cursor host;
+    const char *from = c.s, *hyphen;
+
+    if (p->found & FOUND_HOST || p->line->node[0] || !skip_host(&c, &host) || !skip_text(&c, ": "))
+        return 0;
+    for (size_t i = 0; i < ARRAY_SIZE(devices); i++)
+        if (strncmp(host.s, devices[i], strlen(devices[i])) == 0)
+            return 0;
+    hyphen = memrchr(host.s, '-', (size_t)(host.end - host.s));
+    if (!islower((unsigned char)*host.s) || !hyphen || hyphen + 1 >= host.end ||
+        !isdigit((unsigned char)host.end[-1]) || is_source_file(&host))
+        return 0;
+    p->found |= FOUND_HOST;
+    set_node(p->line, &host);
+    mix_stream(p->line, "host",
+               (int64_t)hash_bytes(HASH_INIT, host.s, (size_t)(host.end - host.s)));
+    return (size_t)(c.s - from);
+}
+
+static size_t take_in_brackets(struct prefix *p, struct cursor c)
+{
+    struct line *l = p->line;
+    size_t n;
+
+    if ((n = take_bracketed(l, c, "[rank", &l->rank)) > 0 ||
+        (n = take_bracketed(l, c, "[default", &l->local_rank)) > 0 || (n = take_mpirun(l, c)) > 0 ||
+        (n = take_pod(l, c)) > 0 || (n = take_uptime(l, c)) > 0)
+        return n;
+    return take_clock(p, c);
+}
+
+static size_t take_one(struct prefix *p)
+{
+    struct line *l = p->line;
+    struct cursor c = {l->text, l->text + l->len};
+    size_t n = 0;
+
+    if (l->len == 0)
+        return 0;
+    if (*c.s == '[')
+        return take_in_brackets(p, c);
+    if (*c.s == '(' && (n = take_actor(l, c)) > 0)
+        return n;
+    if (*c.s == '<')
+        return take_uptime(l, c);
+    if ((isdigit((unsigned char)*c.s) || *c.s == ' ') &&
+        ((n = take_label(p, c)) > 0 || (n = take_kmsg(l, c)) > 0))
+        return n;
+    if (is_host_char(*c.s) && ((n = take_nccl(l, c)) > 0 || (n = take_syslog_host(p, c)) > 0 ||
+                               (n = take_facility(c)) > 0 || (n = take_host(p, c)) > 0))
+        return n;
+    return p->found & FOUND_CLOCK ? 0 : take_clock(p, c);
+}
+
+void prefix_take_all(struct log_clock *clock, struct line *l)
+{
+    struct prefix p = {.clock = clock, .line = l};
+
+    for (int i = 0; i < PREFIXES_MAX; i++) {
+        size_t n = take_one(&p);
+
+        if (n == 0)
+            break;
+        l->text += n;
+        l->len -= n;
+    }
+    /* With a launcher inside the task, the label counts launchers and not ranks. */
+    if (l->rank == RANK_NONE && l->local_rank == RANK_NONE)
+        l->rank = l->label;
+}
+
+int32_t prefix_rank_before(const char *s, size_t len)
+{
+    static const char word[] = "[rank";
+
+    for (size_t i = len; i >= sizeof(word) - 1; i--) {
+        struct cursor c = {s + i - (sizeof(word) - 1), s + len};
+        int64_t n;
+
+        if (*c.s == '[' && skip_text(&c, word) && skip_number(&c, &n) && skip_text(&c, "]:") &&
+            n <= INT32_MAX)
+            return (int32_t)n;
+    }
+    return RANK_NONE;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_EXTRACT_PREFIX_H
+#define REKNIT_EXTRACT_PREFIX_H
+
+#include "extract/line.h"
+
+/* Takes all prefixes off l->text and keeps what they say in l. */
+void prefix_take_all(struct log_clock *clock, struct line *l);
+
+/* Rank of the last "[rankN]:" in s[0..len), printed by whoever printed what follows; RANK_NONE. */
+int32_t prefix_rank_before(const char *s, size_t len);
+
+#endif
