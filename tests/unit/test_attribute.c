@@ -642,6 +642,80 @@ static void test_memory_stays_bounded_and_the_first_error_kept(void **state)
     assert_int_equal(s->in.culprits.ranks[0], 3);
 }
 
+/* Any order of any signals must give a verdict that keeps the promises of its form. */
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+static struct signal random_signal(uint64_t *r)
+{
+    struct signal x = signal_make((enum signal_kind)(next_random(r) % SIGNAL_MAX),
+                                  (enum provenance)(next_random(r) % PROVENANCE_MAX));
+
+    x.file = (uint32_t)(next_random(r) % 5);
+    x.line = next_random(r) % 100000;
+    if (next_random(r) % 3)
+        x.time_us = T0 + (usec_t)(next_random(r) % 100000) * USEC_PER_SEC;
+    snprintf(x.signature, sizeof(x.signature), "sig.%d", (int)(next_random(r) % 400));
+    snprintf(x.text, sizeof(x.text), "text %d", (int)(next_random(r) % 400));
+    x.layer = (enum layer)(next_random(r) % LAYER_MAX);
+    x.role = (enum role)(next_random(r) % ROLE_MAX);
+    x.cause = (enum cause)(next_random(r) % CAUSE_MAX);
+    x.blame = (enum blame)(next_random(r) % BLAME_MAX);
+    x.confidence = (int32_t)(next_random(r) % 101);
+    x.hang = next_random(r) % 20 == 0;
+    x.who.rank = (int32_t)(next_random(r) % 40) - 1;
+    snprintf(x.who.node, sizeof(x.who.node), "n%d", (int)(next_random(r) % 9));
+    snprintf(x.who.peer, sizeof(x.who.peer), "n%d<9>", (int)(next_random(r) % 9));
+    if (x.kind == SIGNAL_STEP) {
+        x.step.step = (int64_t)(next_random(r) % 1000) - 1;
+        x.step.loss = (int64_t)next_random(r) - 1000000;
+        x.step.duration = (usec_t)next_random(r);
+    } else if (x.kind == SIGNAL_COLLECTIVE) {
+        x.collective.seq = (int64_t)(next_random(r) % 9);
+    }
+    return x;
+}
+
+static void assert_well_formed(const struct incident *in)
+{
+    const struct culprits *c = &in->culprits;
+
+    assert_in_range(in->class, 0, CLASS_MAX - 1);
+    assert_in_range(in->cause, 0, CAUSE_MAX - 1);
+    assert_in_range(in->confidence, 0, 100);
+    assert_true((in->class == CLASS_HEALTHY) == (in->cause == CAUSE_NONE));
+    assert_true(c->n_nodes <= CULPRIT_NODES_MAX && c->n_ranks <= CULPRIT_RANKS_MAX);
+    if (in->class == CLASS_HEALTHY) {
+        assert_int_equal(c->n_nodes + c->n_ranks + c->n_devices, 0);
+        assert_int_equal(in->advice, ADVICE_NONE);
+    }
+    assert_int_equal(strlen(in->fingerprint), 16);
+    assert_true(*in->summary);
+}
+
+static void test_any_signals_give_a_well_formed_verdict(void **state)
+{
+    struct story *s = *state;
+    uint64_t r = 1;
+
+    for (int run = 0; run < 60; run++) {
+        for (int i = 0; i < 40 * run; i++) {
+            struct signal x = random_signal(&r);
+
+            evidence_add(s->e, &x);
+        }
+        for (enum ending end_as = ENDING_UNKNOWN; end_as < ENDING_MAX; end_as++) {
+            attribute(s->e, end_as, &s->in);
+            assert_well_formed(&s->in);
+        }
+        evidence_free(s->e);
+        s->e = evidence_new();
+    }
+}
+
 #define STORY(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -683,6 +757,7 @@ int main(void)
         STORY(test_a_process_that_goes_on_is_no_culprit),
         STORY(test_a_barrier_names_who_did_not_come),
         STORY(test_fingerprint_ignores_who_and_when),
+        STORY(test_any_signals_give_a_well_formed_verdict),
         STORY(test_memory_stays_bounded_and_the_first_error_kept),
     };
 

@@ -424,7 +424,7 @@ static struct series *series_for(struct series **list, uint32_t *n, const struct
 {
     for (uint32_t i = 0; i < *n; i++)
         if (streq(list[i]->signature, s->signature))
-            return list[i]->rank == s->who.rank ? list[i] : NULL;
+            return list[i]->rank == s->who.rank && list[i]->file == s->file ? list[i] : NULL;
     if (*n == SERIES_MAX)
         return NULL;
     list[*n] = xnew(struct series);

@@ -30,7 +30,7 @@
 static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
 {
     j->in->class = class;
-    j->in->cause = cause;
+    j->in->cause = class != CLASS_HEALTHY && cause == CAUSE_NONE ? CAUSE_UNKNOWN : cause;
     j->in->confidence = confidence;
 }
 
@@ -82,8 +82,6 @@ static bool rule_numbers(struct judge *j)
         if (j->divergence != DIVERGENCE_NONE)
             j->loss = j->e->loss[i];
     }
-    if (!j->loss || (j->primary && hardware_cause(j->primary->s.cause)))
-        return false;
     if (j->primary && j->primary->s.cause != CAUSE_NUMERICAL)
         j->loss = NULL;
     if (!j->loss)

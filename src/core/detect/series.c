@@ -129,7 +129,8 @@ static int64_t smoothed(const struct series *s)
 
 void series_init(struct series *s, const struct series_rule *rule, const struct signal *from)
 {
-    *s = (struct series){.rule = rule, .rank = from->who.rank, .best = INT64_MAX};
+    *s = (struct series){
+        .rule = rule, .file = from->file, .rank = from->who.rank, .best = INT64_MAX};
     STR_COPY(s->signature, from->signature);
     s->last_before.value = METRIC_NAN;
 }

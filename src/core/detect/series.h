@@ -40,7 +40,8 @@ struct series_window {
 struct series {
     const struct series_rule *rule;
     char signature[SIGNATURE_MAX]; /* of the lines it is read from */
-    int32_t rank;                  /* whose lines they are */
+    uint32_t file;                 /* ... of one file */
+    int32_t rank;                  /* ... and of one rank */
     uint64_t n;                    /* values seen */
     struct series_window before, after;
     int64_t level, deviation; /* of `before`, refreshed now and then */
