@@ -6,6 +6,7 @@
 #include "extract/facts.h"
 
 #include "base/str.h"
+#include "extract/clock.h"
 #include "extract/prefix.h"
 
 #include <ctype.h>
@@ -314,12 +315,22 @@ static void fill_text(const struct hit *hit, const struct line *line, struct sig
     str_sanitize(s->text, sizeof(s->text), line->text + from, line->len - from);
 }
 
+/* A date and time of day inside the message. */
+static usec_t read_time(const struct hit *hit)
+{
+    const struct capture *c = &hit->fields[FIELD_TIME];
+    struct log_clock clock = {.now_us = USEC_UNKNOWN, .last_us = USEC_UNKNOWN};
+    struct clock_reading r;
+
+    return c->s && clock_read(&clock, c->s, c->len, &r) ? r.time_us : USEC_UNKNOWN;
+}
+
 struct signal facts_from_hit(const struct catalog *c, const struct hit *hit,
                              const struct line *line, enum provenance provenance)
 {
     struct signal s = signal_make(kind_of(hit), provenance);
 
-    s.time_us = line->time_us;
+    s.time_us = line->time_us != USEC_UNKNOWN ? line->time_us : read_time(hit);
     STR_COPY(s.signature, hit->entry->id);
     s.layer = hit->entry->layer;
     s.role = hit->entry->role;

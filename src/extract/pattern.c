@@ -40,6 +40,7 @@ static const char *const field_names[FIELD_MAX] = {
     [FIELD_PID] = "pid",
     [FIELD_CODE] = "code",
     [FIELD_SIGNAL] = "signal",
+    [FIELD_TIME] = "time",
 };
 DEFINE_NAMES(field, enum field, field_names);
 

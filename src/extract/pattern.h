@@ -34,6 +34,7 @@ enum field {
     FIELD_PID,
     FIELD_CODE,
     FIELD_SIGNAL,
+    FIELD_TIME,
     FIELD_MAX,
     FIELD_INVALID = -EINVAL,
 };
