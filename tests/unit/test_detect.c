@@ -187,7 +187,7 @@ static void without_samples_nothing_is_killed(void **state)
     steps(w, 1, 20, S);
     world_wait(w, 10 * USEC_PER_HOUR);
     assert_int_equal(last_finding(w), FINDING_HANG_UNPROVEN);
-    assert_non_null(strstr(last_why(w), "nothing is known about its processes"));
+    assert_non_null(strstr(last_why(w), "too little is known about its processes"));
     assert_null(world_intent(w, INTENT_KILL));
     assert_int_equal(core_deadline(w->core), USEC_NEVER);
 }

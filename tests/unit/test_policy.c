@@ -81,10 +81,10 @@ static void a_user_error_before_the_first_step_gets_one_retry(void **state)
 
     attempt(w, 1, 0, "py.import", CAUSE_USER_CODE);
     check_restart(w, "retry", 1, 1);
-    assert_string_equal(decision(w)->why, "user-code without progress: retry 1 of 1");
+    assert_string_equal(decision(w)->why, "user-code, no progress: retry 1 of 1");
     attempt(w, 1, 0, "py.import", CAUSE_USER_CODE);
     check_stop(w, "same-failure", 1, 1);
-    assert_string_equal(decision(w)->why, "the same failure (user-code) again without progress in "
+    assert_string_equal(decision(w)->why, "the same failure (user-code) again, and no progress in "
                                           "between; 1 of 1 retries used");
 }
 
@@ -100,6 +100,16 @@ static void a_certain_user_error_at_the_first_start_gets_none(void **state)
     STR_COPY(s.signature, "sh.not_found");
     world_start(w);
     world_signal(w, s);
+    world_die(w, 127);
+    check_stop(w, "hopeless", 0, 0);
+}
+
+static void what_cannot_be_run_is_not_run_again(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_root(w, "sh.not_found", CAUSE_USER_CONFIG);
     world_die(w, 127);
     check_stop(w, "hopeless", 0, 0);
 }
@@ -452,6 +462,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_user_error_before_the_first_step_gets_one_retry),
         TEST(a_certain_user_error_at_the_first_start_gets_none),
+        TEST(what_cannot_be_run_is_not_run_again),
         TEST(certainty_after_steps_or_other_attempts_is_not_certain),
         TEST(two_attempts_without_a_step_stop_whatever_they_failed_of),
         TEST(hardware_proven_guilty_each_time_is_bad_luck),

@@ -85,7 +85,7 @@ static bool detect_root(const struct model *m, const struct job *j, struct findi
     if (!waits_for_root(m, j) || m->now < root_limit(m, j))
         return false;
     l = liveness_of(m, j, QUIET_SPAN);
-    if (l == LIVENESS_BUSY)
+    if (l == LIVENESS_BUSY || (l == LIVENESS_UNKNOWN && j->attempt.streaks.observed > 0))
         return false;
     ret->timeout = root_limit(m, j) - j->attempt.root_at;
     liveness_text(j, l, life, sizeof(life));

@@ -32,7 +32,7 @@ usec_t phase_allowance(const struct model *m, const struct job *j, enum phase ph
 
 /* What the processes themselves say about a silence, apart from the log. */
 enum liveness {
-    LIVENESS_UNKNOWN, /* no fresh sample: no evidence for or against anything */
+    LIVENESS_UNKNOWN, /* no fresh samples, or too few: no evidence for or against anything */
     LIVENESS_BUSY,
     LIVENESS_SPINNING, /* CPU time, but no I/O and no output: perhaps computing, perhaps not */
     LIVENESS_IDLE,

@@ -23,7 +23,7 @@ enum liveness liveness_of(const struct model *m, const struct job *j, usec_t spa
         return LIVENESS_IDLE;
     if (s->spinning >= span && m->now - j->attempt.last_output >= span)
         return LIVENESS_SPINNING;
-    return LIVENESS_BUSY;
+    return s->observed >= span ? LIVENESS_BUSY : LIVENESS_UNKNOWN;
 }
 
 void liveness_text(const struct job *j, enum liveness l, char *ret, size_t size)
@@ -33,7 +33,7 @@ void liveness_text(const struct job *j, enum liveness l, char *ret, size_t size)
 
     switch (l) {
     case LIVENESS_UNKNOWN:
-        str_printf(ret, size, "nothing is known about its processes");
+        str_printf(ret, size, "too little is known about its processes");
         return;
     case LIVENESS_BUSY:
         str_printf(ret, size, "its processes are busy");

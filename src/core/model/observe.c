@@ -191,6 +191,7 @@ static void observe_activity(struct attempt *a, const struct activity_fact *f, u
         f->cpu <= interval / IDLE_CORE_SHARE + interval / IDLE_PROCESS_SHARE * f->processes;
     bool flat = f->io <= interval * FLAT_IO_PER_SEC / USEC_PER_SEC;
 
+    s->observed += interval;
     s->idle = extend(s->idle, quiet && flat, interval);
     s->spinning = extend(s->spinning, !quiet && flat, interval);
     s->stopped = extend(s->stopped, f->stopped > 0, interval);

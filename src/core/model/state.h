@@ -53,6 +53,7 @@ enum suspicion {
  * since the last sign of progress. Lengths are sums of sampled time, so a clock that jumps or a
  * machine that slept adds nothing. */
 struct streaks {
+    usec_t observed; /* whatever they did */
     usec_t idle;     /* almost no CPU time, almost no I/O */
     usec_t spinning; /* CPU time, but almost no I/O */
     usec_t stopped;  /* at least one process in state T */

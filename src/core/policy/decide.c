@@ -103,15 +103,27 @@ static bool rule_never_retried(const struct model *m, const struct job *j,
     return STOP(ret, "never-retried", 0, 0, "the policy allows no retry after %s", cause_words(j));
 }
 
-static bool rule_hopeless(const struct model *m, const struct job *j, struct decision_facts *ret)
+/* A shell's word for "cannot be executed" and "not found". */
+static bool cannot_run(const struct attempt *a)
+{
+    return a->exited && (a->exit.code == 126 || a->exit.code == 127);
+}
+
+static bool is_certain(const struct job *j)
 {
     const struct incident *i = &j->attempt.incident;
 
-    if (i->advice != ADVICE_STOP || i->confidence < CERTAIN || j->ledger.judged > 1 ||
-        j->attempt.steps_seen > 0 || (i->cause != CAUSE_USER_CODE && i->cause != CAUSE_USER_CONFIG))
+    if (i->cause != CAUSE_USER_CODE && i->cause != CAUSE_USER_CONFIG)
+        return false;
+    return cannot_run(&j->attempt) || (i->advice == ADVICE_STOP && i->confidence >= CERTAIN);
+}
+
+static bool rule_hopeless(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    if (j->ledger.judged > 1 || j->attempt.steps_seen > 0 || !is_certain(j))
         return false;
     return STOP(ret, "hopeless", 0, 0,
-                "%s before the first step, certain to come back: mend it and start again",
+                "%s before the first step, sure to come back: mend it and start it again",
                 cause_words(j));
 }
 
@@ -154,12 +166,12 @@ static bool rule_same_failure(const struct model *m, const struct job *j,
         return false;
     if (l->same_step)
         return STOP(ret, "same-failure", used, allowed,
-                    "the same failure (%s) at the same step %" PRId64 " without progress in "
-                    "between: what is done at that step, not chance; %" PRIu32 " of %" PRIu32
+                    "the same failure (%s) at the same step %" PRId64 ", and no progress in "
+                    "between: it is what that step does, not chance; %" PRIu32 " of %" PRIu32
                     " retries used",
                     cause_words(j), l->failed_step, used, allowed);
     return STOP(ret, "same-failure", used, allowed,
-                "the same failure (%s) again without progress in between; %" PRIu32 " of %" PRIu32
+                "the same failure (%s) again, and no progress in between; %" PRIu32 " of %" PRIu32
                 " retries used",
                 cause_words(j), used, allowed);
 }
@@ -206,19 +218,17 @@ static bool rule_restart(const struct model *m, const struct job *j, struct deci
     ret->delay = backoff(m, j);
     if (l->advance == ADVANCE_YES)
         return RESTART(ret, "advanced", restarts, cap,
-                       "it had advanced, so only the restarts of its life count: %" PRIu32
-                       " of %" PRIu32,
-                       restarts, cap);
+                       "it had made progress; restart %" PRIu32 " of %" PRIu32, restarts, cap);
     if (l->patient)
         return RESTART(ret, "patience", restarts, cap,
                        "%s may come back by itself; restart %" PRIu32 " of %" PRIu32,
                        cause_words(j), restarts, cap);
     if (l->advance == ADVANCE_UNKNOWN)
         return RESTART(ret, "progress-unknown", restarts, cap,
-                       "whether it advanced cannot be told; restart %" PRIu32 " of %" PRIu32,
+                       "whether it made progress cannot be told; restart %" PRIu32 " of %" PRIu32,
                        restarts, cap);
     return RESTART(ret, "retry", l->same, m->policy.cause[j->attempt.incident.cause].retries,
-                   "%s without progress: retry %" PRIu32 " of %" PRIu32, cause_words(j), l->same,
+                   "%s, no progress: retry %" PRIu32 " of %" PRIu32, cause_words(j), l->same,
                    m->policy.cause[j->attempt.incident.cause].retries);
 }
 
