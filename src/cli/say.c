@@ -96,7 +96,7 @@ void say_set_raw(struct say *s, bool raw)
     s->raw = raw;
 }
 
-static void add(struct say *s, const char *format, va_list ap)
+static __attribute__((format(printf, 2, 0))) void add(struct say *s, const char *format, va_list ap)
 {
     char text[LINE_MAX_LEN];
 

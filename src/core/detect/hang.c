@@ -55,7 +55,7 @@ static usec_t steady_timeout(const struct hang_policy *p, const struct timing *t
 usec_t phase_allowance(const struct model *m, const struct job *j, enum phase phase)
 {
     const struct hang_policy *p = &m->policy.hang;
-    usec_t learned = 5 * j->timing.phase[phase];
+    usec_t learned = phase >= 0 && phase < PHASE_MAX ? 5 * j->timing.phase[phase] : 0;
 
     switch (phase) {
     case PHASE_CHECKPOINT:
