@@ -284,6 +284,7 @@ static void fill_entity(const struct hit *hit, const struct line *line, struct e
         who->local_rank = read_rank(&hit->fields[FIELD_LOCAL_RANK]);
     read_text(&hit->fields[FIELD_NODE], who->node, sizeof(who->node));
     read_text(&hit->fields[FIELD_PEER], who->peer, sizeof(who->peer));
+    read_text(&hit->fields[FIELD_ADDRESS], who->address, sizeof(who->address));
     if (device->s)
         facts_device(device->s, device->len, who->device);
 }
@@ -304,15 +305,29 @@ static void judge_xid(const struct catalog *c, const struct hit *hit, struct sig
 }
 
 /* The message, or the part around the match when it is too long to keep. */
+/* The end of a UTF-8 sequence that is cut at s[from]. */
+static size_t skip_continuation(const char *s, size_t from, size_t len)
+{
+    while (from > 0 && from < len && ((unsigned char)s[from] & 0xc0) == 0x80)
+        from++;
+    return from;
+}
+
+/* The line, or the part around the match when it is too long to keep. */
 static void fill_text(const struct hit *hit, const struct line *line, struct signal *s)
 {
-    size_t from = 0, keep = sizeof(s->text) - 1;
+    size_t prefix = (size_t)(line->text - line->whole), keep = sizeof(s->text) - 1;
+    size_t match = prefix + hit->start, from = 0;
 
-    if (line->len > keep && hit->start > keep / 4)
-        from = hit->start - keep / 4;
-    while (from > 0 && from < line->len && ((unsigned char)line->text[from] & 0xc0) == 0x80)
-        from++;
-    str_sanitize(s->text, sizeof(s->text), line->text + from, line->len - from);
+    if (line->whole_len > keep && match > keep / 2)
+        from = skip_continuation(line->whole, match - keep / 4, line->whole_len);
+    if (from < prefix)
+        s->message =
+            (uint32_t)str_sanitize(s->text, sizeof(s->text), line->whole + from, prefix - from);
+    else
+        prefix = from;
+    str_sanitize(s->text + s->message, sizeof(s->text) - s->message, line->whole + prefix,
+                 line->whole_len - prefix);
 }
 
 /* A date and time of day inside the message. */

@@ -17,6 +17,7 @@ enum field {
     FIELD_NODE,
     FIELD_DEVICE,
     FIELD_PEER,
+    FIELD_ADDRESS,
     FIELD_XID,
     FIELD_STEP,
     FIELD_TOTAL,

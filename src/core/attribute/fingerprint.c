@@ -34,7 +34,7 @@ static bool is_name(const char *s, size_t n, const char *name)
 
 static uint64_t hash_words(uint64_t h, const struct signal *s)
 {
-    const char *at = s->text;
+    const char *at = s->text + (s->message < sizeof(s->text) ? s->message : 0);
 
     while (*at) {
         size_t n = 0;

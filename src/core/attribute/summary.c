@@ -120,7 +120,7 @@ static void describe_crash(struct judge *j, struct strbuf *b)
     if (j->loss)
         add_loss(b, j->loss, j->divergence);
     else if (j->primary)
-        add_quote(b, j->primary->s.text);
+        add_quote(b, j->primary->s.text + j->primary->s.message);
 }
 
 static void add_holdup(struct strbuf *b, const struct holdup_finding *f, uint32_t reporters)

@@ -139,6 +139,7 @@ static const struct field entity_fields[] = {
     TEXT(struct entity, node),
     TEXT(struct entity, device),
     TEXT(struct entity, peer),
+    TEXT(struct entity, address),
     END,
 };
 
@@ -228,6 +229,7 @@ static const struct field signal_fields[] = {
     NUMBER(struct signal, hang),
     TEXT(struct signal, clears),
     NESTED(struct signal, who, entity_fields),
+    NUMBER(struct signal, message),
     TEXT(struct signal, text),
     ONE_OF(struct signal, kind, signal_variants),
     END,

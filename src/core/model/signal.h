@@ -70,7 +70,8 @@ struct entity {
     int32_t local_rank;
     char node[NODE_NAME_LEN];
     char device[DEVICE_NAME_LEN];
-    char peer[PEER_NAME_LEN]; /* other end of a connection: address or node name */
+    char peer[PEER_NAME_LEN];    /* other end of a connection: address or node name */
+    char address[PEER_NAME_LEN]; /* under which the others know the node that printed the line */
 };
 
 struct step_fact {
@@ -148,6 +149,7 @@ struct signal {
         struct exit_fact exit;
         struct activity_fact activity;
     };
+    uint32_t message;       /* where in text the message begins: behind clock, rank, host */
     char text[EXCERPT_LEN]; /* the cleaned line around the match */
 };
 
