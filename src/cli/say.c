@@ -24,7 +24,7 @@
 struct say {
     sd_event *event;
     sd_event_source *patience;
-    bool quiet, color, raw, mid_line;
+    bool quiet, color, raw, mid_line, alone;
     VEC(char *) waiting;
 };
 
@@ -91,6 +91,13 @@ void say_set_mid_line(struct say *s, bool mid_line)
         write_waiting(s);
 }
 
+void say_set_alone(struct say *s, bool alone)
+{
+    s->alone = alone;
+    if (alone)
+        write_waiting(s);
+}
+
 void say_set_raw(struct say *s, bool raw)
 {
     s->raw = raw;
@@ -106,7 +113,7 @@ static __attribute__((format(printf, 2, 0))) void add(struct say *s, const char 
         VEC_REMOVE(&s->waiting, 0);
     }
     *VEC_PUSH(&s->waiting) = xstrdup(text);
-    if (!s->mid_line)
+    if (!s->mid_line || s->alone)
         write_waiting(s);
     if (s->waiting.n > 0)
         arm(s);
@@ -138,6 +145,7 @@ struct say *say_new(sd_event *event, bool quiet)
 
     s->event = sd_event_ref(event);
     s->quiet = quiet;
+    s->alone = true;
     s->color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
     return s;
 }

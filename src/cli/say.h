@@ -19,6 +19,8 @@ DEFINE_CLEANUP(struct say *, say_free);
 /* Whether the job's output stands at the beginning of a line now, wherever that shares the screen
  * or file with standard error. While it does not, lines wait for a moment. */
 void say_set_mid_line(struct say *s, bool mid_line);
+/* The job has said all it will say for now: no line waits, mid-line or not. */
+void say_set_alone(struct say *s, bool alone);
 /* The terminal is raw: lines need their own carriage return. */
 void say_set_raw(struct say *s, bool raw);
 

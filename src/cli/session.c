@@ -168,7 +168,7 @@ static void on_drained(void *ctx)
 {
     struct session *s = ctx;
 
-    say_set_mid_line(s->say, false);
+    say_set_alone(s->say, true);
     input(s, EVENT_LOGS_DRAINED);
     maybe_finish(s);
 }
@@ -204,6 +204,7 @@ static void on_start_failed(void *ctx, int error)
     s->start_error = error;
     say_loud(s->say, "cannot run '%s': %s", s->o->argv[0], strerror(error));
     note_started(s, 0);
+    ask_for_end(s, 0, "the command cannot be run"); /* nor the next time */
 }
 
 static void on_exited(void *ctx, pid_t pid, int code, int sig)
@@ -337,6 +338,7 @@ static int start_attempt(struct session *s, uint32_t number, uint64_t intent, st
     if (r < 0)
         return r;
     s->master = take_fd(&st.master);
+    say_set_alone(s->say, false);
     terminal_enter(&s->terminal);
     say_set_raw(s->say, s->terminal.raw);
     if (s->terminal.interactive && s->master >= 0)
@@ -448,7 +450,8 @@ static void on_happened(void *ctx, const struct event *e)
     story_add(&s->story, e);
     if (!s->begun)
         return;
-    tell(s, e);
+    if (s->start_error == 0)
+        tell(s, e);
     if (e->kind == EVENT_JOB_ENDED) {
         s->ended = true;
         s->end = e->ended;

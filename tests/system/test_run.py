@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reknit run` with real processes: output, exit status, signals, process trees, restarts."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import uuid
+
+import pytest
+
+from running import FAST_POLICY, Run, await_end, await_ends, kill_quietly, marked
+
+HERE = pathlib.Path(__file__).parent
+TRAINER = HERE / "trainer.py"
+
+
+@pytest.fixture
+def policy(tmp_path):
+    path = tmp_path / "policy.yaml"
+    path.write_text(FAST_POLICY)
+    return path
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def run(reknit, state, policy):
+    """Starts `reknit run --name job ...`; nothing of it outlives the test."""
+    runs = []
+    mark = f"REKNIT_TEST_MARK={uuid.uuid4()}"
+
+    def start(*args, name="job", options=(), **kwargs):
+        env = dict([mark.split("=")], **kwargs.pop("env", {}))
+        r = Run(reknit.path, "--name", name, "--policy", policy, *options, "--", *args,
+                state=state, env=env, **kwargs)
+        runs.append(r)
+        return r
+
+    start.mark = mark
+    yield start
+    for r in runs:
+        r.kill()
+    for pid in marked(mark):
+        kill_quietly(pid)
+
+
+@pytest.fixture
+def verb(reknit, state):
+    def call(*args, **kwargs):
+        return reknit(*args, env={**os.environ, "REKNIT_STATE_DIR": str(state)}, **kwargs)
+
+    return call
+
+
+@pytest.fixture
+def replays(verb, state):
+    """The journal of a job replays to the same decisions."""
+
+    def check(name="job"):
+        result = verb("replay", state / name / "journal.db")
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "identical" in result.stdout
+
+    return check
+
+
+def sh(script):
+    return "sh", "-c", script
+
+
+# Output and status
+
+
+def test_output_passes_unchanged_and_apart(run, replays):
+    r = run(*sh("printf 'out\\t1\\n\\033[1mbold\\033[0m no newline'; printf 'err' >&2"))
+    assert r.wait() == 0
+    assert r.out.text() == "out\t1\n\033[1mbold\033[0m no newline"
+    assert "err" in r.err.lines  # and nothing of ours in that line
+    assert "out\t1" not in r.err.text()
+    replays()
+
+
+def test_binary_output_is_unchanged(reknit, state, tmp_path):
+    data = bytes(range(256)) * 4000
+    (tmp_path / "data").write_bytes(data)
+    result = reknit("run", "--quiet", "--name", "job", "--", "cat", tmp_path / "data",
+                    env={**os.environ, "REKNIT_STATE_DIR": str(state)}, text=False)
+    assert result.stdout == data
+    assert (state / "job/run-1/attempt-1.log").read_bytes() == data
+
+
+def test_order_is_kept_when_both_streams_go_to_one_place(reknit, state):
+    script = "i=0; while [ $i -lt 300 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done"
+    result = reknit("run", "--quiet", "--name", "job", "--", *sh(script), capture_output=False,
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                    env={**os.environ, "REKNIT_STATE_DIR": str(state)})
+    assert result.stdout.split("\n")[:-1] == [f"{s} {i}" for i in range(300) for s in ("out", "err")]
+
+
+def test_output_comes_at_once(run):
+    r = run(*sh("echo first; read line; echo got $line"), stdin=subprocess.PIPE)
+    r.out.expect("^first$")
+    r.process.stdin.write("hello\n")
+    r.process.stdin.flush()
+    r.out.expect("^got hello$")
+    assert r.wait() == 0
+
+
+@pytest.mark.parametrize("status", [0, 1, 7, 255])
+def test_exit_status_of_a_requested_end_is_the_jobs(run, status):
+    r = run(*sh(f"trap 'exit {status}' INT; echo ready; sleep 1000 & wait"))
+    r.out.expect("ready")
+    os.kill(r.pid, signal.SIGINT)
+    assert r.wait() == status
+
+
+def test_a_command_that_is_not_there(run, verb):
+    r = run("/no/such/command")
+    assert r.wait() == 127
+    assert "cannot run '/no/such/command': No such file or directory" in r.err.text()
+
+
+def test_a_command_that_may_not_be_run(run, tmp_path):
+    (tmp_path / "text").write_text("no program")
+    r = run(tmp_path / "text")
+    assert r.wait() == 126
+
+
+def test_usage_errors(verb):
+    for args in ([], ["--name", "../x", "--", "true"], ["--format", "xml", "--", "true"],
+                 ["--frobnicate"], ["--log-limit", "12", "true"]):
+        result = verb("run", *args)
+        assert result.returncode == 2, args
+        assert "Try 'reknit run --help'" in result.stderr
+
+
+def test_environment_of_the_job(run):
+    r = run(*sh('echo "$REKNIT_ATTEMPT $REKNIT_RESTART_COUNT $REKNIT_RUN"; '
+                '[ "$REKNIT_RESTART_COUNT" = 1 ]'))
+    assert r.wait() == 0
+    first, second = (line.split() for line in r.out.text().split("\n"))
+    assert first[:2] == ["1", "0"] and second[:2] == ["2", "1"]
+    assert first[2] == second[2] and re.fullmatch("[0-9a-f]{16}", first[2])
+
+
+def test_descriptors_and_signals_are_handed_down_untouched(run):
+    """The job sees what it would see without us: its descriptors, its signal mask."""
+    show = "ls /proc/self/fd | wc -l; grep -E 'Sig(Blk|Ign)' /proc/self/status"
+    plain = subprocess.run(sh(show), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    r = run(*sh(show))
+    assert r.wait() == 0
+    assert r.out.text().split("\n") == plain.stdout.rstrip("\n").split("\n")
+
+
+def test_an_inherited_descriptor_reaches_the_job(run):
+    ours, theirs = os.pipe()
+    r = run("bash", "-c", f"echo through >&{theirs}", pass_fds=[theirs])
+    os.close(theirs)
+    assert r.wait() == 0
+    assert os.read(ours, 100) == b"through\n"
+    os.close(ours)
+
+
+# Restarts
+
+
+def test_a_crash_is_restarted_from_the_checkpoint(run, verb, replays, tmp_path):
+    r = run(TRAINER, "--dir", tmp_path / "job", "--steps", 30, "--fail-at", 17, "--step-ms", 1)
+    assert r.wait() == 0
+    assert "resuming from checkpoint" in r.out.text()
+    assert r.err.find("attempt 1 crashed") is not None
+    assert r.err.find(r"goodput \d+ %") is not None
+    assert not (tmp_path / "job/violations").exists()
+    replays()
+    job = json.loads(verb("jobs", "--format", "json").stdout)
+    assert (job["state"], len(job["attempts"]), job["attempts"][1]["last_step"]) == ("done", 2, 30)
+    assert 0 < job["goodput"] < 1
+    told = verb("explain", "job").stdout
+    assert "attempt 2" in told and "something broke" in told
+
+
+def test_a_job_that_advances_is_restarted_as_often_as_it_takes(run, replays, tmp_path):
+    r = run(TRAINER, "--dir", tmp_path / "job", "--steps", 60, "--fail-every", 10, "--step-ms", 1)
+    assert r.wait() == 0
+    assert len((tmp_path / "job/attempts").read_text().split()) == 7
+    replays()
+
+
+def test_an_import_error_is_stopped_after_one_retry_at_most(run, verb, replays):
+    r = run(*sh("echo 'Traceback (most recent call last):' >&2;"
+                "echo '  File \"train.py\", line 1, in <module>' >&2;"
+                "echo \"ModuleNotFoundError: No module named 'torchh'\" >&2; exit 1"),
+            options=["--policy", "/dev/null"])
+    assert r.wait() == 75
+    job = json.loads(verb("jobs", "--format", "json").stdout)
+    assert job["state"] == "stopped" and len(job["attempts"]) <= 2
+    assert job["attempts"][0]["verdict"]["cause"] in ("user-config", "user-code")
+    replays()
+
+
+def test_a_hang_is_found_and_ended(run, verb, replays, tmp_path):
+    """Rank 1 is stopped; the others wait for it in silence."""
+    r = run(TRAINER, "--dir", tmp_path / "job", "--steps", 30, "--stop-at", 15, "--step-ms", 20)
+    assert r.wait() == 0
+    assert r.err.find("attempt 1 hangs") is not None
+    assert not (tmp_path / "job/violations").exists()
+    job = json.loads(verb("jobs", "--format", "json").stdout)
+    assert job["attempts"][0]["verdict"]["class"] == "hang"
+    assert job["attempts"][1]["last_step"] == 30
+    assert list((pathlib.Path(job["attempts"][0]["log"]).parent).glob("*.inspect-*"))
+    replays()
+
+
+def test_nothing_of_the_last_attempt_is_alive_when_the_next_starts(run, tmp_path):
+    """A daemon that left session and parent, ranks that ignore TERM, a port that is taken."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    r = run(TRAINER, "--dir", tmp_path / "job", "--steps", 20, "--fail-at", 7, "--step-ms", 1,
+            "--port", port, "--ignore-term")
+    assert r.wait() == 0
+    assert not (tmp_path / "job/violations").exists()
+    assert len((tmp_path / "job/daemons").read_text().split()) == 2
+    assert marked(run.mark) == []
+
+
+# Ending it
+
+
+def test_a_signal_reaches_the_job_and_it_is_not_restarted(run, verb):
+    r = run(*sh("trap 'echo saving; exit 3' TERM; echo ready; sleep 1000 & wait"))
+    r.out.expect("ready")
+    os.kill(r.pid, signal.SIGTERM)
+    assert r.wait() == 3
+    assert "saving" in r.out.text()
+    job = json.loads(verb("jobs", "--format", "json").stdout)
+    assert len(job["attempts"]) == 1
+
+
+def test_a_job_that_dies_of_the_signal(run):
+    r = run("sleep", "1000", options=["--quiet"])
+    while len(marked(run.mark)) < 3:  # reknit, keeper, sleep
+        pass
+    os.kill(r.pid, signal.SIGINT)
+    assert r.wait() == 130
+
+
+def test_a_second_signal_ends_everything_at_once(run):
+    r = run(*sh("trap '' INT; (trap '' INT TERM; sleep 1000) & echo ready; wait"))
+    r.out.expect("ready")
+    os.kill(r.pid, signal.SIGINT)
+    r.err.expect("once more ends everything")
+    os.kill(r.pid, signal.SIGINT)
+    assert r.wait() == 137
+    assert marked(run.mark) == []
+
+
+def test_a_signal_while_nothing_runs(run, policy):
+    policy.write_text(FAST_POLICY.replace("backoff: 0s, backoff_max: 0s",
+                                          "backoff: 100s, backoff_max: 100s"))
+    r = run(*sh("exit 4"))
+    r.err.expect("restarting in")
+    os.kill(r.pid, signal.SIGTERM)
+    assert r.wait() == 4
+
+
+def test_hangup_is_ignored_under_nohup(run):
+    r = run(*sh("echo ready; read line; echo $line"), stdin=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    r.out.expect("ready")
+    os.kill(r.pid, signal.SIGHUP)
+    r.process.stdin.write("still here\n")
+    r.process.stdin.close()
+    assert r.wait() == 0
+    assert "still here" in r.out.text()
+
+
+def test_usr1_goes_to_the_command(run):
+    r = run(*sh("trap 'echo usr1; exit 0' USR1; echo ready; sleep 1000 & wait"))
+    r.out.expect("ready")
+    os.kill(r.pid, signal.SIGUSR1)
+    assert r.wait() == 0
+    assert "usr1" in r.out.text()
+
+
+def test_helpers_may_finish_after_a_good_end(run, tmp_path):
+    """An uploader that outlives the command gets the grace to finish, and is not left behind."""
+    r = run(*sh(f"(sleep 0.2; echo up > {tmp_path}/uploaded) & (sleep 1000) & echo done"))
+    assert r.wait() == 0
+    assert (tmp_path / "uploaded").exists()
+    assert marked(run.mark) == []
+
+
+# When reknit or its keeper is killed
+
+
+def start_trainer(run, tmp_path, **kwargs):
+    r = run(TRAINER, "--dir", tmp_path / "job", "--steps", 1000000, "--step-ms", 2, **kwargs)
+    r.out.expect(r"^step \d+/")
+    return r
+
+
+def test_the_job_dies_with_reknit(run, verb, replays, tmp_path):
+    r = start_trainer(run, tmp_path)
+    keeper = r.keeper()
+    r.process.kill()
+    await_end(keeper)
+    await_ends(run.mark)
+    replays()
+    assert json.loads(verb("jobs", "--format", "json").stdout)["state"] == "killed"
+    again = start_trainer(run, tmp_path)
+    assert again.err.find("last run of this job was killed") is not None
+    assert not (tmp_path / "job/violations").exists()
+
+
+def test_killing_by_name_does_not_hit_the_keeper(run, tmp_path):
+    """What `pkill -9 reknit` and `killall -9 reknit` look at."""
+    r = start_trainer(run, tmp_path)
+    keeper = pathlib.Path(f"/proc/{r.keeper()}")
+    assert "reknit" not in (keeper / "comm").read_text()
+    assert b"reknit" not in (keeper / "cmdline").read_bytes()
+
+
+def test_the_keeper_is_killed(run, replays, tmp_path):
+    r = start_trainer(run, tmp_path)
+    r.out.expect("saved checkpoint at step 5")
+    kill_quietly(r.keeper())
+    r.err.expect("keeper process was killed")
+    r.out.expect("resuming from checkpoint")
+    assert not (tmp_path / "job/violations").exists()
+    os.kill(r.pid, signal.SIGINT)
+    r.wait()
+    assert marked(run.mark) == []
+    replays()
+
+
+def test_reknit_and_keeper_are_killed_together(run, replays, tmp_path):
+    """Then nobody is left to kill the job: the next run does, before it starts anything."""
+    r = start_trainer(run, tmp_path)
+    keeper = r.keeper()
+    os.kill(r.pid, signal.SIGSTOP)
+    kill_quietly(keeper)
+    r.process.kill()
+    r.process.wait()
+    again = start_trainer(run, tmp_path)
+    again.err.expect("last run of this job was killed")
+    assert not (tmp_path / "job/violations").exists()
+    os.kill(again.pid, signal.SIGTERM)
+    again.wait()
+    assert marked(run.mark) == []
+    replays()
+
+
+def test_one_name_runs_only_once(run, tmp_path):
+    first = start_trainer(run, tmp_path)
+    second = run("true")
+    assert second.wait() == 1
+    assert f"under reknit process {first.pid}" in second.err.text()
+    assert "--name" in second.err.text()
+    assert run("true", name="other").wait() == 0
+
+
+def test_the_default_name_tells_commands_apart(reknit, state, tmp_path):
+    env = {**os.environ, "REKNIT_STATE_DIR": str(state)}
+    for args in (["echo", "a"], ["echo", "b"], ["sh", "-c", ":", "x/train.py"]):
+        assert reknit("run", "--quiet", "--", *args, env=env, cwd=tmp_path).returncode == 0
+    names = sorted(p.name for p in state.iterdir())
+    assert len(names) == 3
+    assert [n.rsplit("-", 1)[0] for n in names] == ["echo", "echo", "train.py"]
