@@ -243,3 +243,11 @@ int codec_decode(const char *json, struct event *ret, struct err *e)
     json_decref(j);
     return r;
 }
+
+int codec_json_event(const json_t *j, struct event *ret, struct err *e)
+{
+    if (!json_is_object(j))
+        return err_set(e, -EBADMSG, "an event is a JSON object");
+    memset(ret, 0, sizeof(*ret));
+    return decode_fields(event_fields, j, ret, e);
+}

@@ -20,4 +20,7 @@ int codec_decode(const char *json, struct event *ret, struct err *e);
 /* The whole event for people and programs: header and body in one object. Owned by the caller. */
 json_t *codec_event_json(const struct event *e);
 
+/* The other way: a whole event from such an object. -EBADMSG names the member. */
+int codec_json_event(const json_t *j, struct event *ret, struct err *e);
+
 #endif

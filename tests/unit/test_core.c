@@ -303,6 +303,8 @@ static void the_runner_is_lost_with_a_running_job(void **state)
     world_step(w, 5);
     world_wait(w, USEC_PER_HOUR);
     world_feed(w, (struct event){.kind = EVENT_RUNNER_LOST});
+    /* it did not crash by itself */
+    assert_int_not_equal(world_last(w, EVENT_FINDING)->finding.finding, FINDING_CRASH);
     assert_non_null(world_last(w, EVENT_INTERRUPTED));
     assert_int_equal(world_last(w, EVENT_VERDICT)->incident.class, CLASS_INTERRUPTED);
     assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "runner-lost");

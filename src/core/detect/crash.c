@@ -98,7 +98,7 @@ bool detect_crash(const struct model *m, const struct job *j, struct finding_fac
 {
     const struct attempt *a = &j->attempt;
 
-    if (j->state != JOB_RUNNING || a->end_found)
+    if (j->state != JOB_RUNNING || a->end_found || a->lost)
         return false;
     if (j->requested && has_ended(a)) /* as was wished */
         return false;

@@ -87,7 +87,7 @@ static bool rule_free(const struct model *m, const struct job *j, struct decisio
         return false;
     if (used > allowed)
         return STOP(ret, "interrupted-too-often", used - 1, allowed,
-                    "%s: %" PRIu32 " times in 24 h, %" PRIu32 " are allowed", cause_words(j),
+                    "%s, %" PRIu32 " times in 24 h; the limit is %" PRIu32, cause_words(j),
                     used - 1, allowed);
     return RESTART(ret, "not-its-fault", used, allowed,
                    "%s is no failure of the job, so no retry is spent", cause_words(j));
@@ -137,8 +137,7 @@ static bool rule_max_restarts(const struct model *m, const struct job *j,
     if (used < allowed)
         return false;
     return STOP(ret, "max-restarts", used, allowed,
-                "%" PRIu32 " restarts in the life of the job, %" PRIu32 " are allowed", used,
-                allowed);
+                "restarted %" PRIu32 " times in its life; the limit is %" PRIu32, used, allowed);
 }
 
 static bool rule_max_restarts_per_day(const struct model *m, const struct job *j,
@@ -150,7 +149,7 @@ static bool rule_max_restarts_per_day(const struct model *m, const struct job *j
     if (used < allowed)
         return false;
     return STOP(ret, "max-restarts-per-day", used, allowed,
-                "%" PRIu32 " restarts in 24 h, %" PRIu32 " are allowed", used, allowed);
+                "restarted %" PRIu32 " times in 24 h; the limit is %" PRIu32, used, allowed);
 }
 
 /* The ledgers */
@@ -183,8 +182,8 @@ static bool rule_no_step(const struct model *m, const struct job *j, struct deci
     if (used < allowed)
         return false;
     return STOP(ret, "no-step", used, allowed,
-                "%" PRIu32 " attempts in a row completed not one step, %" PRIu32 " are allowed",
-                used, allowed);
+                "%" PRIu32 " attempts in a row completed not one step; the limit is %" PRIu32, used,
+                allowed);
 }
 
 static bool rule_no_progress(const struct model *m, const struct job *j, struct decision_facts *ret)
@@ -194,7 +193,7 @@ static bool rule_no_progress(const struct model *m, const struct job *j, struct 
     if (used < allowed)
         return false;
     return STOP(ret, "no-progress", used, allowed,
-                "%" PRIu32 " attempts in a row without progress, %" PRIu32 " are allowed", used,
+                "%" PRIu32 " attempts in a row made no progress; the limit is %" PRIu32, used,
                 allowed);
 }
 
