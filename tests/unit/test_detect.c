@@ -142,14 +142,33 @@ static void spinning_ranks_get_one_extension(void **state)
     struct world *w = *state;
     usec_t last;
 
-    steps(w, 1, 20, S);
+    steps(w, 1, 20, 2 * MIN); /* T = 10 min */
     last = w->now;
-    world_samples(w, 47, 5 * S, SPIN_SAMPLE(5 * S));
+    world_samples(w, 239, 5 * S, SPIN_SAMPLE(5 * S));
     assert_int_equal(last_finding(w), FINDING_HANG_EXTENDED);
     world_samples(w, 1, 5 * S, SPIN_SAMPLE(5 * S));
     assert_int_equal(last_finding(w), FINDING_HANG);
-    assert_int_equal(world_last(w, EVENT_FINDING)->time_us - last, 240 * S);
+    assert_int_equal(world_last(w, EVENT_FINDING)->time_us - last, 20 * MIN);
     assert_non_null(strstr(last_why(w), "use CPU time, but neither read, write nor print"));
+}
+
+/* It might have been an evaluation that logs nothing: so it must last, however fast the steps are,
+ * and next time it may last longer. */
+static void fast_steps_are_no_reason_to_end_a_spinning_job_soon(void **state)
+{
+    struct world *w = *state;
+
+    steps(w, 1, 20, S);
+    world_samples(w, 119, 5 * S, SPIN_SAMPLE(5 * S));
+    assert_int_equal(last_finding(w), FINDING_HANG_UNPROVEN);
+    world_samples(w, 1, 5 * S, SPIN_SAMPLE(5 * S));
+    assert_int_equal(last_finding(w), FINDING_HANG); /* 10 min */
+    world_exit(w, 0, SIGTERM);
+    world_gone(w);
+    world_wait(w, MIN);
+    world_start(w);
+    steps(w, 1, 1, S);
+    assert_true(allowed(w) >= 15 * MIN);
 }
 
 /* The clock jumps over the moment of judgement: when it has spun long enough, it is a hang. */
@@ -161,7 +180,7 @@ static void spinning_may_be_proven_late(void **state)
     world_samples(w, 20, 5 * S, SPIN_SAMPLE(5 * S));
     world_wait(w, USEC_PER_HOUR);
     assert_int_equal(last_finding(w), FINDING_HANG_UNPROVEN);
-    world_samples(w, 3, 5 * S, SPIN_SAMPLE(5 * S));
+    world_samples(w, 99, 5 * S, SPIN_SAMPLE(5 * S));
     assert_int_equal(last_finding(w), FINDING_HANG_UNPROVEN);
     world_samples(w, 1, 5 * S, SPIN_SAMPLE(5 * S));
     assert_int_equal(last_finding(w), FINDING_HANG);
@@ -588,6 +607,36 @@ static void before_there_is_a_rhythm_a_root_line_waits_longer(void **state)
     assert_int_equal(crash_due(core_model(w->core), world_job(w)) - w->now, 5 * MIN);
 }
 
+/* Programs print tracebacks of optional imports while they start, and then work for hours. */
+static void a_job_that_was_never_seen_to_step_is_given_the_benefit(void **state)
+{
+    struct world *w = *state;
+
+    world_root(w, "py.import", CAUSE_USER_CODE);
+    world_samples(w, 120, 5 * S, SPIN_SAMPLE(5 * S));
+    assert_null(world_intent(w, INTENT_KILL));
+    for (int i = 0; i < 100; i++) {
+        world_signal(w, signal_make(SIGNAL_OUTPUT, PROVENANCE_JOB_TEXT));
+        world_samples(w, 10, 5 * S, IDLE_SAMPLE);
+    }
+    assert_null(world_intent(w, INTENT_KILL));
+    world_samples(w, 60, 5 * S, IDLE_SAMPLE); /* and not another word */
+    assert_int_equal(last_finding(w), FINDING_CRASH);
+}
+
+static void a_root_line_at_the_start_waits_for_twice_the_usual_start(void **state)
+{
+    struct world *w = *state;
+
+    world_wait(w, 10 * MIN);
+    steps(w, 1, 20, S);
+    world_die(w, 1);
+    world_wait(w, MIN);
+    world_start(w);
+    world_root(w, "py.import", CAUSE_USER_CODE);
+    assert_int_equal(crash_due(core_model(w->core), world_job(w)) - w->now, 2 * (10 * MIN + S));
+}
+
 static void a_root_line_of_a_busy_job_kills_nothing(void **state)
 {
     struct world *w = *state;
@@ -604,10 +653,23 @@ static void a_root_line_without_any_samples_is_believed(void **state)
 {
     struct world *w = *state;
 
-    steps(w, 1, 20, S);
+    for (int64_t i = 1; i <= 20; i++) {
+        world_wait(w, S);
+        world_step(w, i);
+    }
     world_root(w, "cuda.ecc", CAUSE_GPU_HARDWARE);
     world_wait(w, MIN);
     assert_int_equal(last_finding(w), FINDING_CRASH);
+}
+
+static void a_root_line_while_the_sampler_is_quiet_is_not(void **state)
+{
+    struct world *w = *state;
+
+    steps(w, 1, 20, S);
+    world_root(w, "cuda.ecc", CAUSE_GPU_HARDWARE);
+    world_wait(w, USEC_PER_HOUR);
+    assert_null(world_intent(w, INTENT_KILL));
 }
 
 static void progress_after_a_root_line_is_a_recovery(void **state)
@@ -715,6 +777,7 @@ int main(void)
         TEST(a_process_blocked_in_the_kernel_is_one_too),
         TEST(silence_of_a_busy_job_is_extended_once_and_never_killed),
         TEST(spinning_ranks_get_one_extension),
+        TEST(fast_steps_are_no_reason_to_end_a_spinning_job_soon),
         TEST(spinning_may_be_proven_late),
         TEST(spinning_with_output_proves_nothing),
         TEST(without_samples_nothing_is_killed),
@@ -743,8 +806,11 @@ int main(void)
         TEST(a_root_line_without_progress_is_a_crash),
         TEST(slow_steps_give_a_root_line_more_time),
         TEST(before_there_is_a_rhythm_a_root_line_waits_longer),
+        TEST(a_job_that_was_never_seen_to_step_is_given_the_benefit),
+        TEST(a_root_line_at_the_start_waits_for_twice_the_usual_start),
         TEST(a_root_line_of_a_busy_job_kills_nothing),
         TEST(a_root_line_without_any_samples_is_believed),
+        TEST(a_root_line_while_the_sampler_is_quiet_is_not),
         TEST(progress_after_a_root_line_is_a_recovery),
         TEST(weak_lines_and_other_roles_end_nothing),
         TEST(a_rank_that_died_is_like_a_root_line),

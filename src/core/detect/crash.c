@@ -35,21 +35,56 @@ static bool waits_for_root(const struct model *m, const struct job *j)
            !a->hung;
 }
 
-/* Until when progress may still come after the root line. */
+static usec_t longer_of(usec_t a, usec_t b)
+{
+    return a > b ? a : b;
+}
+
+static bool ever_stepped(const struct job *j)
+{
+    return j->timing.first_step > 0;
+}
+
+/* How long the job may take to get over an error. While it starts, nobody knows its pace. */
+static usec_t recovery_time(const struct model *m, const struct job *j)
+{
+    const struct rhythm *r = best_rhythm(j);
+
+    if (r && j->attempt.steps_seen > 0)
+        return longer_of(3 * r->q99, ROOT_WAIT_MIN);
+    return longer_of(m->policy.hang.first_step / 6, 2 * j->timing.first_step);
+}
+
+/* Until when progress may still come after the root line. Of a job that was never seen to step,
+ * any further line is progress. */
 static usec_t root_limit(const struct model *m, const struct job *j)
 {
     const struct attempt *a = &j->attempt;
-    const struct rhythm *r = best_rhythm(j);
-    usec_t wait = r ? 3 * r->q99 : m->policy.hang.first_step / 6;
-    usec_t limit = a->root_at + (wait > ROOT_WAIT_MIN ? wait : ROOT_WAIT_MIN);
+    usec_t base = ever_stepped(j) ? a->root_at : longer_of(a->root_at, a->last_output);
+    usec_t limit = base + recovery_time(m, j);
 
     for (int p = 0; p < PHASE_MAX; p++)
-        if (a->phase_began[p] != USEC_NEVER) {
-            usec_t end = a->phase_began[p] + phase_allowance(m, j, (enum phase)p);
-
-            limit = end > limit ? end : limit;
-        }
+        if (a->phase_began[p] != USEC_NEVER)
+            limit = longer_of(limit, a->phase_began[p] + phase_allowance(m, j, (enum phase)p));
     return limit;
+}
+
+/* Without any sample, the line alone must do, if the job is known to step. */
+static bool looks_dead(const struct job *j, enum liveness l)
+{
+    switch (l) {
+    case LIVENESS_IDLE:
+    case LIVENESS_STOPPED:
+    case LIVENESS_BLOCKED:
+        return true;
+    case LIVENESS_SPINNING:
+        return ever_stepped(j);
+    case LIVENESS_UNKNOWN:
+        return ever_stepped(j) && j->attempt.streaks.sampled == USEC_NEVER;
+    case LIVENESS_BUSY:
+        break;
+    }
+    return false;
 }
 
 static bool has_ended(const struct attempt *a)
@@ -64,7 +99,7 @@ usec_t crash_due(const struct model *m, const struct job *j)
     if (j->state != JOB_RUNNING || has_ended(&j->attempt) || !waits_for_root(m, j))
         return USEC_NEVER;
     limit = root_limit(m, j);
-    return m->now < limit ? limit : USEC_NEVER; /* later the next sample decides */
+    return m->now < limit ? limit : USEC_NEVER; /* from then on the next sample decides */
 }
 
 static void say_how_it_ended(const struct attempt *a, struct finding_facts *ret)
@@ -85,7 +120,7 @@ static bool detect_root(const struct model *m, const struct job *j, struct findi
     if (!waits_for_root(m, j) || m->now < root_limit(m, j))
         return false;
     l = liveness_of(m, j, QUIET_SPAN);
-    if (l == LIVENESS_BUSY || (l == LIVENESS_UNKNOWN && j->attempt.streaks.observed > 0))
+    if (!looks_dead(j, l))
         return false;
     ret->timeout = root_limit(m, j) - j->attempt.root_at;
     liveness_text(j, l, life, sizeof(life));

@@ -23,6 +23,7 @@
 
 #define STORAGE_GRACE (15 * USEC_PER_MIN) /* shared storage that went away often comes back */
 #define CONFIRM_MAX   USEC_PER_MIN
+#define SPIN_FACTOR   5 /* times timeout_min */
 
 static usec_t longest_of(usec_t a, usec_t b)
 {
@@ -174,26 +175,33 @@ static bool find(const struct model *m, const struct job *j, const struct window
     return true;
 }
 
+/* CPU time without I/O or output is the weakest sign: an evaluation that logs nothing looks alike.
+ * So it must last, and only counts in a job that is known to step. */
+static bool spun_too_long(const struct model *m, const struct job *j, const struct window *w)
+{
+    usec_t spun = j->attempt.streaks.spinning;
+    bool fell_out = best_rhythm(j) || w->phase == PHASE_SHUTDOWN;
+
+    return fell_out && spun >= w->timeout && spun >= SPIN_FACTOR * m->policy.hang.timeout_min;
+}
+
 /* T has passed. */
 static bool overdue(const struct model *m, const struct job *j, const struct window *w,
                     struct finding_facts *ret)
 {
     enum liveness l = liveness_of(m, j, confirm_span(w));
     bool twice = m->now >= w->base + 2 * w->timeout;
-    /* A job that was never seen to work may well compute for hours without a word. */
-    bool fell_out = best_rhythm(j) || w->phase == PHASE_SHUTDOWN;
-    bool spun = l == LIVENESS_SPINNING && j->attempt.streaks.spinning >= w->timeout;
 
     if (l == LIVENESS_IDLE || l == LIVENESS_STOPPED || l == LIVENESS_BLOCKED)
         return find(m, j, w, FINDING_HANG, l, "", ret);
     if (j->attempt.suspicion == SUSPICION_RAISED)
         return find(m, j, w, FINDING_HANG_EXTENDED, l, "; waiting once more as long", ret);
-    if (twice && spun && fell_out)
+    if (twice && l == LIVENESS_SPINNING && spun_too_long(m, j, w))
         return find(m, j, w, FINDING_HANG, l, "", ret);
     if (!twice || j->attempt.suspicion == SUSPICION_UNPROVEN)
         return false;
-    return find(m, j, w, FINDING_HANG_UNPROVEN, l, "; that proves no hang, so it is left running",
-                ret);
+    return find(m, j, w, FINDING_HANG_UNPROVEN, l,
+                "; that is no proof of a hang, so it is left running", ret);
 }
 
 static bool is_watched(const struct model *m, const struct job *j)

@@ -242,6 +242,16 @@ static bool apply_lost(struct model *m, struct job *j, const struct event *e)
 
 /* Derived events */
 
+/* A hang that was concluded from CPU time without I/O may have been work of which nothing shows,
+ * as a silent evaluation. Next time such a silence may last longer; a true hang is still found. */
+static void learn_from_hang(struct job *j, const struct finding_facts *f)
+{
+    const struct streaks *s = &j->attempt.streaks;
+
+    if (f->phase == PHASE_STEADY && s->spinning > s->idle && s->stopped == 0 && s->blocked == 0)
+        timing_add_gap(&j->timing, f->silent);
+}
+
 static bool apply_finding(struct model *m, struct job *j, const struct event *e)
 {
     static const enum suspicion next[FINDING_MAX] = {
@@ -261,6 +271,7 @@ static bool apply_finding(struct model *m, struct job *j, const struct event *e)
         break;
     case FINDING_HANG:
         a->hung = true;
+        learn_from_hang(j, &e->finding);
         break;
     case FINDING_CRASH:
         if (a->exited || a->gone)

@@ -5,7 +5,7 @@
  * A wrong stop leaves machines idle for a night, a missed stop costs one bounded retry. So the last
  * rule restarts, and every rule that stops names the budget that is used up. The order is: what the
  * user wants; what needs no restart; what no restart can help; the caps; the ledgers.
- * docs/POLICY.md explains each rule to those who run jobs: keep it in step. */
+ * docs/OPERATIONS.md explains each rule to those who run jobs: keep it in step. */
 
 #include "core/policy/decide.h"
 
