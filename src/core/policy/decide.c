@@ -51,7 +51,7 @@ static bool rule_completed(const struct model *m, const struct job *j, struct de
 }
 
 /* The processes of a job that says it is done are only in the way; but not if it was still writing
- * its last checkpoint. See docs/decisions. */
+ * its last checkpoint. See docs/decisions/004. */
 static bool rule_finished(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
     const struct attempt *a = &j->attempt;
