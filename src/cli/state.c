@@ -101,9 +101,15 @@ int state_root(char ret[PATH_MAX], struct err *e)
 {
     const char *ours = getenv("REKNIT_STATE_DIR"), *xdg = getenv("XDG_STATE_HOME"),
                *home = getenv("HOME");
+    char cwd[PATH_MAX];
 
     if (ours && ours[0] == '/')
         return path_printf(ret, e, "%s", ours);
+    if (ours && ours[0] != '\0') {
+        if (!getcwd(cwd, sizeof(cwd)))
+            return err_set(e, -errno, "REKNIT_STATE_DIR is relative, and to what cannot be told");
+        return path_printf(ret, e, "%s/%s", cwd, ours);
+    }
     if (xdg && xdg[0] == '/') /* the specification: a relative path is to be ignored */
         return path_printf(ret, e, "%s/reknit", xdg);
     if (home && home[0] == '/')
