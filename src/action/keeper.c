@@ -111,10 +111,14 @@ static void join_cgroup(const char *cgroup)
 }
 
 /* In the job's first process. Never returns: writes errno to `failed` when exec does not work. */
-static void __attribute__((noreturn)) become_job(const struct keeper *k, pid_t keeper, int failed)
+static void __attribute__((noreturn))
+become_job(const struct keeper *k, pid_t keeper, int gate, int failed)
 {
     int error;
+    char c;
 
+    if (read(gate, &c, 1) != 0)
+        _exit(127);
     setsid();
     if (k->spec.terminal >= 0)
         ioctl(k->spec.terminal, TIOCSCTTY, 0);
@@ -141,29 +145,36 @@ static void drop_streams(void)
         close(null);
 }
 
+/* The child waits behind the gate until STARTED is on its way: reknit must not see output of an
+ * attempt that it does not know of yet. */
 static int start_job(struct keeper *k)
 {
     struct keeper_report r = {.event = KEEPER_STARTED};
     pid_t keeper = getpid();
-    int failed[2], error = 0;
+    int gate[2], failed[2], error = 0;
 
-    if (pipe2(failed, O_CLOEXEC) < 0)
+    if (pipe2(gate, O_CLOEXEC) < 0 || pipe2(failed, O_CLOEXEC) < 0)
         return -errno;
     k->first = fork();
     if (k->first < 0)
         return -errno;
-    if (k->first == 0)
-        become_job(k, keeper, failed[1]);
-    close(failed[1]);
+    if (k->first == 0) {
+        close(gate[1]);
+        become_job(k, keeper, gate[0], failed[1]);
+    }
     k->group = k->first;
+    close(gate[0]);
+    close(failed[1]);
     drop_streams();
+    r.pid = k->first;
+    report(k, &r);
+    close(gate[1]);
     if (read(failed[0], &error, sizeof(error)) == sizeof(error)) {
         r.event = KEEPER_START_FAILED;
         r.code = error;
+        report(k, &r);
     }
     close(failed[0]);
-    r.pid = k->first;
-    report(k, &r);
     return 0;
 }
 

@@ -39,8 +39,8 @@ struct keeper_command {
 };
 
 enum keeper_event {
-    KEEPER_STARTED = 1,  /* pid */
-    KEEPER_START_FAILED, /* code: errno of execvp */
+    KEEPER_STARTED = 1,  /* pid; comes before any output of the job */
+    KEEPER_START_FAILED, /* code: errno of execvp; after STARTED */
     KEEPER_EXITED,       /* the first process ended: pid, code (-1) or signal */
     KEEPER_STUCK,        /* SIGKILL does not end them: how many, pid of one */
     KEEPER_GONE,         /* no process is left; the keeper's last word */

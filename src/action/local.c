@@ -137,7 +137,6 @@ static void take_report(struct local *l, const struct keeper_report *r)
         l->handlers.started(l->ctx, r->pid);
         break;
     case KEEPER_START_FAILED:
-        l->first = r->pid;
         l->handlers.start_failed(l->ctx, r->code);
         break;
     case KEEPER_EXITED:
@@ -280,6 +279,8 @@ int local_start(struct local *l, const struct local_spec *spec, struct err *e)
     r = spec_fd < 0 ? spec_fd : fork_keeper(l, spec, spec_fd);
     if (r >= 0)
         r = sd_event_add_io(l->event, &l->io, l->socket, EPOLLIN, on_report, l);
+    if (r >= 0) /* what the keeper says is older than what the job says */
+        r = sd_event_source_set_priority(l->io, SD_EVENT_PRIORITY_IMPORTANT);
     if (r < 0) {
         if (l->socket >= 0)
             close(take_fd(&l->socket)); /* ends a keeper that was started */
@@ -354,6 +355,9 @@ struct local *local_free(struct local *l)
     sd_event_source_disable_unref(l->child);
     if (l->socket >= 0)
         close(l->socket);
+    /* It has said GONE and is ending; with it ends its hold on the lock. */
+    if (l->state == STATE_IDLE && l->keeper > 0)
+        waitpid(l->keeper, NULL, 0);
     sd_event_unref(l->event);
     free(l);
     return NULL;

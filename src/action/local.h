@@ -15,7 +15,7 @@
 #include <termios.h>
 
 struct local_handlers {
-    void (*started)(void *ctx, pid_t pid);
+    void (*started)(void *ctx, pid_t pid);      /* before any of its output can be read */
     void (*start_failed)(void *ctx, int error); /* errno of exec; `exited` follows all the same */
     void (*exited)(void *ctx, pid_t pid, int code, int signal); /* the first process; code -1 when
                                                                    a signal ended it */

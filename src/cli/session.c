@@ -181,8 +181,9 @@ static const struct watch_handlers watch_handlers = {.signal = on_signal,
 
 /* The keeper */
 
-static void note_started(struct session *s, pid_t pid)
+static void on_started(void *ctx, pid_t pid)
 {
+    struct session *s = ctx;
     struct event e = about(s, EVENT_ATTEMPT_STARTED);
 
     s->started = true;
@@ -192,18 +193,12 @@ static void note_started(struct session *s, pid_t pid)
     pump_input(s->pump, &e);
 }
 
-static void on_started(void *ctx, pid_t pid)
-{
-    note_started(ctx, pid);
-}
-
 static void on_start_failed(void *ctx, int error)
 {
     struct session *s = ctx;
 
     s->start_error = error;
     say_loud(s->say, "cannot run '%s': %s", s->o->argv[0], strerror(error));
-    note_started(s, 0);
     ask_for_end(s, 0, "the command cannot be run"); /* nor the next time */
 }
 
@@ -264,7 +259,6 @@ static const struct local_handlers local_handlers = {.started = on_started,
 static int watch_streams(struct session *s, struct streams *st, struct err *e)
 {
     struct watch_options o = {.event = s->event,
-                              .matcher = s->matcher,
                               .log_path = s->log_path,
                               .log_limit = s->o->log_limit,
                               .terminal = st->terminal >= 0};
@@ -319,6 +313,16 @@ static void name_log(struct session *s)
         STR_PRINTF(s->log_path, "%s/attempt-%" PRIu32 ".log", s->home.run_path, s->attempt);
 }
 
+/* Compiling the catalogue takes a fraction of a second: the job runs already meanwhile. */
+static int start_scanning(struct session *s, struct err *e)
+{
+    int r = s->matcher ? 0 : matcher_new(s->catalog, &s->matcher, e);
+
+    if (r >= 0)
+        watch_set_matcher(s->watch, s->matcher);
+    return r;
+}
+
 static int start_attempt(struct session *s, uint32_t number, uint64_t intent, struct err *e)
 {
     _cleanup_streams_ struct streams st;
@@ -343,7 +347,7 @@ static int start_attempt(struct session *s, uint32_t number, uint64_t intent, st
     say_set_raw(s->say, s->terminal.raw);
     if (s->terminal.interactive && s->master >= 0)
         s->keys = keys_new(s->event, &s->terminal, s->master);
-    return 0;
+    return start_scanning(s, e);
 }
 
 /* Intents */
@@ -615,8 +619,6 @@ static int set_up(struct session *s, struct err *e)
 
     if (r >= 0)
         r = catalog_load(s->o->catalogs, s->o->n_catalogs, &s->catalog, e);
-    if (r >= 0)
-        r = matcher_new(s->catalog, &s->matcher, e);
     if (r >= 0)
         r = open_state(s, e);
     if (r < 0)

@@ -17,6 +17,7 @@
 #include "source/coalesce.h"
 #include "source/relay.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -47,7 +48,6 @@ struct watch {
     sd_event_source *held, *sample;
     pid_t root;
     char node[NODE_NAME_LEN];
-    struct matcher *matcher;
     usec_t progress_at; /* monotonic */
     usec_t usual_gap;   /* moving average between two signs of progress, 0 = not known */
     usec_t sample_age;  /* the next sample's length, planned */
@@ -204,16 +204,24 @@ static bool is_beside_stderr(int out)
 
 int watch_add_stream(struct watch *w, int in, int out)
 {
-    struct scanner_options o = {
-        .file = w->n, .provenance = PROVENANCE_JOB_TEXT, .node = w->node, .now_us = now_us()};
     int r = relay_add(w->relay, in, out);
 
     if (r < 0)
         return r;
-    w->scanners[w->n] = scanner_new(w->matcher, &o, on_scanned, w);
     w->beside_stderr[w->n] = is_beside_stderr(out);
     w->n++;
     return 0;
+}
+
+void watch_set_matcher(struct watch *w, struct matcher *m)
+{
+    for (unsigned i = 0; i < w->n; i++) {
+        struct scanner_options o = {
+            .file = i, .provenance = PROVENANCE_JOB_TEXT, .node = w->node, .now_us = now_us()};
+
+        assert(!w->scanners[i]);
+        w->scanners[i] = scanner_new(m, &o, on_scanned, w);
+    }
 }
 
 void watch_set_root(struct watch *w, pid_t root)
@@ -281,7 +289,6 @@ int watch_new(const struct watch_options *o, const struct watch_handlers *handle
     w->event = sd_event_ref(o->event);
     w->handlers = *handlers;
     w->ctx = ctx;
-    w->matcher = o->matcher;
     w->log_path = xstrdup(o->log_path);
     w->progress_at = mono_us();
     w->sample_age = SAMPLE_MIN;

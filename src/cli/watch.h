@@ -23,7 +23,6 @@ struct watch_handlers {
 
 struct watch_options {
     sd_event *event;
-    struct matcher *matcher; /* borrowed */
     const char *log_path;
     uint64_t log_limit; /* bytes */
     bool terminal;      /* the output comes from a pseudo-terminal */
@@ -38,6 +37,9 @@ DEFINE_CLEANUP(struct watch *, watch_free);
 
 /* `in` is the watch's from now on; 0 or negative errno. At most two. */
 int watch_add_stream(struct watch *w, int in, int out);
+
+/* Scanning begins; borrowed. Before, nothing may come: call it ere the loop runs. */
+void watch_set_matcher(struct watch *w, struct matcher *m);
 
 void watch_set_root(struct watch *w, pid_t root); /* the processes below it are the attempt's */
 void watch_processes_gone(struct watch *w);       /* what is in the streams is all there will be */

@@ -27,7 +27,8 @@ struct journal {
     sqlite3 *db;
     sqlite3_stmt *insert;
     uint64_t last_seq;
-    bool full; /* synchronous=FULL is set */
+    bool full;  /* synchronous=FULL is set */
+    bool empty; /* for reading: its writer was killed before the first table was made */
 };
 
 struct row {
@@ -43,7 +44,7 @@ struct journal_batch {
 };
 
 struct journal_cursor {
-    sqlite3_stmt *select;
+    sqlite3_stmt *select; /* NULL: an empty journal */
 };
 
 /* migrations[v] brings a file of version v to v + 1. Never edit one that was released. */
@@ -113,13 +114,15 @@ static int query_number(struct journal *j, const char *sql, int64_t *ret, struct
     return r;
 }
 
+/* A version is there as a whole or not at all, wherever the writer is killed. */
 static int migrate(struct journal *j, int from, struct err *e)
 {
     for (int v = from; v < SCHEMA_VERSION; v++) {
-        char version[64];
+        char version[96];
         int r;
 
-        snprintf(version, sizeof(version), "PRAGMA user_version=%d; COMMIT", v + 1);
+        snprintf(version, sizeof(version),
+                 "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT", APPLICATION_ID, v + 1);
         r = run_sql(j, "BEGIN IMMEDIATE", e);
         if (r >= 0)
             r = run_sql(j, migrations[v], e);
@@ -136,7 +139,6 @@ static int migrate(struct journal *j, int from, struct err *e)
 /* Whether the file is a journal, and of which schema; a new file becomes one. */
 static int check_schema(struct journal *j, enum journal_mode mode, struct err *e)
 {
-    char mark[64];
     int64_t id = 0, version = 0, tables = 0;
     int r = query_number(j, "PRAGMA application_id", &id, e);
 
@@ -146,16 +148,13 @@ static int check_schema(struct journal *j, enum journal_mode mode, struct err *e
         r = query_number(j, "SELECT count(*) FROM sqlite_schema", &tables, e);
     if (r < 0)
         return r;
-    if (id != APPLICATION_ID && (tables > 0 || mode == JOURNAL_READ))
+    if (id != APPLICATION_ID && (id != 0 || tables > 0))
         return err_set(e, -EBADMSG, "not a journal of reknit");
     if (version > SCHEMA_VERSION)
         return err_set(e, -EPROTO, "written by a newer release (schema %d, this one knows %d)",
                        (int)version, SCHEMA_VERSION);
-    if (mode == JOURNAL_READ)
-        return version < 1 ? err_set(e, -EBADMSG, "an unfinished journal") : 0;
-    snprintf(mark, sizeof(mark), "PRAGMA application_id=%d", APPLICATION_ID);
-    r = id == APPLICATION_ID ? 0 : run_sql(j, mark, e);
-    return r < 0 ? r : migrate(j, (int)version, e);
+    j->empty = version < 1 && mode == JOURNAL_READ;
+    return mode == JOURNAL_READ ? 0 : migrate(j, (int)version, e);
 }
 
 /* The name as a URI (sqlite.org/uri.html): what would mean something else is escaped. */
@@ -220,7 +219,7 @@ static int open_all(struct journal *j, const char *path, enum journal_mode mode,
         r = run_sql(j, "PRAGMA journal_mode=WAL; PRAGMA cache_size=-512", e);
     if (r >= 0)
         r = check_schema(j, mode, e);
-    if (r >= 0)
+    if (r >= 0 && !j->empty)
         r = query_number(j, "SELECT coalesce(max(seq), 0) FROM event", &last, e);
     if (r >= 0 && mode == JOURNAL_WRITE)
         r = prepare_writer(j, e);
@@ -361,11 +360,12 @@ int journal_read(struct journal *j, uint64_t after, struct journal_cursor **ret,
 {
     static const char sql[] = "SELECT seq, parent, time_us, kind, job, attempt, body FROM event"
                               " WHERE seq > ? ORDER BY seq";
-    sqlite3_stmt *select;
+    sqlite3_stmt *select = NULL;
 
-    if (sqlite3_prepare_v2(j->db, sql, -1, &select, NULL) != SQLITE_OK)
+    if (!j->empty && sqlite3_prepare_v2(j->db, sql, -1, &select, NULL) != SQLITE_OK)
         return db_error(j->db, e);
-    sqlite3_bind_int64(select, 1, (int64_t)after);
+    if (select)
+        sqlite3_bind_int64(select, 1, (int64_t)after);
     *ret = xnew(struct journal_cursor);
     (*ret)->select = select;
     return 0;
@@ -407,6 +407,8 @@ static int decode_row(sqlite3_stmt *s, struct event *ret, struct err *e)
 
 int journal_next(struct journal_cursor *c, struct event *ret, struct err *e)
 {
+    if (!c->select)
+        return 0;
     switch (sqlite3_step(c->select)) {
     case SQLITE_ROW:
         return decode_row(c->select, ret, e);

@@ -54,10 +54,10 @@ class Story:
         keeper = self.run.keeper()
         self.run.process.kill()
         self.run.process.wait()
-        if keeper:
+        if keeper:  # else it was killed a moment ago: as in kill_both()
             await_end(keeper)
-        await_ends(self.mark)
-        self.check()
+            await_ends(self.mark)
+            self.check()
         self.start(1000000)
 
     def kill_both(self):
@@ -85,6 +85,8 @@ class Story:
     def check(self):
         assert not (self.job / "violations").exists(), (self.job / "violations").read_text()
         journal = self.state / "job/journal.db"
+        if not journal.exists():
+            return  # killed before it could begin
         result = self.reknit("replay", journal)
         assert result.returncode == 0, result.stdout + result.stderr
 
