@@ -48,7 +48,8 @@ def page(top, name):
 def test_every_verb_has_a_manual_page_with_the_same_options(reknit, top):
     for verb in verbs_of(reknit):
         in_help = options_in(reknit(verb, "--help").stdout) - {"--help"}
-        in_page = options_in(page(top, f"reknit-{verb}.1")) - {"--help"}
+        in_page = set(re.findall(r"\*(--[a-z][a-z-]+)\*", page(top, f"reknit-{verb}.1")))
+        in_page -= {"--help"}
         assert in_help == in_page, verb
 
 
