@@ -244,9 +244,9 @@ static void test_a_program_error_says_which_rank_printed_it(void **state)
     steps(s, 1, 20, USEC_PER_SEC);
     say(s, "cuda.oom", ROLE_ROOT, CAUSE_GPU_OOM, 90, 2);
     say(s, "pt.closed", ROLE_CASCADE, CAUSE_NETWORK, 10, 0);
-    assert_non_null(strstr(judge(s)->summary, " on rank 2 after step 20"));
+    assert_non_null(strstr(judge(s)->summary, "rank 2"));
     say(s, "cuda.oom", ROLE_ROOT, CAUSE_GPU_OOM, 90, 5);
-    assert_null(strstr(judge(s)->summary, " on rank "));
+    assert_null(strstr(judge(s)->summary, "rank"));
 }
 
 static void test_victims_alone_are_an_unknown_crash_without_culprit(void **state)

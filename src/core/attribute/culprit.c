@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/attribute/judge.h"
+#include "core/attribute/culprit.h"
 
 #include "base/str.h"
-
-#include <ctype.h>
-#include <string.h>
 
 /* Who is to blame. Wrongly blaming is worse than blaming nobody, so every name needs a reason:
  *
@@ -17,16 +14,12 @@
  * or a witness. What concerns the job as a whole (its configuration, its data, its numbers, shared
  * storage, an outside service) blames no rank. */
 
-#define HARD_CONFIDENCE  60 /* enough to name a node (algorithms b.2.7) */
-#define HARD_FACT        80
-#define WITNESSES_MAX    4 /* ranks that show a fault together; more of them saw it, not had it */
-#define MANY_RANKS       2
 #define SIGNAL_ABORT     6
 #define SIGNAL_TERMINATE 15
-#define SOFT_REPEATS     3
-#define SOFT_REPEAT_SPAN (30 * USEC_PER_MIN)
+#define MANY_RANKS       2
+#define TOLD_CONFIDENCE  50 /* a line that says who is missing */
 
-static void name_node(struct judge *j, const char *node)
+void name_node(struct judge *j, const char *node)
 {
     struct culprits *c = &j->in->culprits;
 
@@ -38,7 +31,7 @@ static void name_node(struct judge *j, const char *node)
     STR_COPY(c->nodes[c->n_nodes++], node);
 }
 
-static void name_rank(struct judge *j, int32_t rank)
+void name_rank(struct judge *j, int32_t rank)
 {
     struct culprits *c = &j->in->culprits;
 
@@ -50,7 +43,7 @@ static void name_rank(struct judge *j, int32_t rank)
     c->ranks[c->n_ranks++] = rank;
 }
 
-static void name_device(struct judge *j, const char *device)
+void name_device(struct judge *j, const char *device)
 {
     struct culprits *c = &j->in->culprits;
 
@@ -62,211 +55,55 @@ static void name_device(struct judge *j, const char *device)
     STR_COPY(c->devices[c->n_devices++], device);
 }
 
-/* ---- hardware ---- */
-
-static void name_by_hardware_hit(struct judge *j, const struct hit *h)
-{
-    const struct entity *who = &h->s.who;
-    bool node_known = *who->node != '\0';
-
-    name_device(j, *who->device ? who->device : roster_device(&j->e->roster, who->rank));
-    name_rank(j, who->rank);
-    if (h->s.confidence < HARD_CONFIDENCE)
-        return;
-    name_node(j, node_known ? who->node : roster_node(&j->e->roster, who->rank));
-}
-
-static bool is_hardware_fact(const struct hit *h)
-{
-    return hardware_cause(h->s.cause) && (h->s.role == ROLE_ROOT || h->s.role == ROLE_SYMPTOM);
-}
-
-/* How sure the kernel's lines about one device are, together. */
-static int32_t device_confidence(const struct judge *j, const char *device)
-{
-    int64_t doubt = 100;
-
-    for (size_t i = 0; i < j->n_current; i++) {
-        const struct hit *h = j->current[i];
-
-        if (is_hardware_fact(h) && h->s.layer == LAYER_KERNEL && streq(h->s.who.device, device))
-            doubt = doubt * (100 - h->s.confidence) / 100;
-    }
-    return (int32_t)(100 - doubt);
-}
-
-/* Of several devices the one with most against it, and those with a hard fact of their own: a
- * process on a neighbour feels a fault of the fabric too. */
-static bool is_device_culprit(const struct judge *j, const struct hit *h)
-{
-    int32_t own = device_confidence(j, h->s.who.device);
-
-    if (h->s.role == ROLE_ROOT && h->s.confidence >= HARD_FACT)
-        return true;
-    for (size_t i = 0; i < j->n_current; i++) {
-        const struct hit *o = j->current[i];
-
-        if (*o->s.who.device && is_hardware_fact(o) && o->s.layer == LAYER_KERNEL &&
-            device_confidence(j, o->s.who.device) > own)
-            return false;
-    }
-    return true;
-}
-
-static void name_hardware(struct judge *j)
-{
-    const struct hit *p = j->primary;
-
-    for (size_t i = 0; i < j->n_current; i++) {
-        const struct hit *h = j->current[i];
-        bool counts = h == p || (is_hardware_fact(h) && h->s.role == ROLE_ROOT &&
-                                 h->s.confidence >= HARD_CONFIDENCE && hits_concurrent(p, h));
-
-        if (is_hardware_fact(h) && h->s.layer == LAYER_KERNEL && *h->s.who.device)
-            counts = is_device_culprit(j, h);
-        if (counts)
-            name_by_hardware_hit(j, h);
-        else if (*h->s.who.device && is_hardware_fact(h))
-            rule_out(j, h->s.who.device, "shows less than another GPU: a victim, or a follower");
-    }
-    if (j->in->culprits.n_ranks > WITNESSES_MAX)
-        j->in->culprits.n_ranks = 0;
-}
-
-/* The launcher's first failing process is the one under the sick GPU, unless others fail alike. */
-static void name_exit_under_hardware(struct judge *j)
-{
-    const struct exit_seen *x = j->first_exit;
-
-    if (j->in->culprits.n_ranks > 0 || !x || x->who.rank == RANK_NONE || j->n_failing_ranks > 1)
-        return;
-    name_rank(j, x->who.rank);
-    if (j->in->cause == CAUSE_GPU_HARDWARE && j->in->confidence >= HARD_CONFIDENCE &&
-        j->in->culprits.n_nodes == 0)
-        name_node(j, *x->who.node ? x->who.node : roster_node(&j->e->roster, x->who.rank));
-}
-
-/* A code that usually points to the program, again and again on one device over a long time. */
-bool hit_is_soft_repeat(const struct hit *h)
-{
-    return h->s.layer == LAYER_KERNEL && *h->s.who.device && h->count >= SOFT_REPEATS &&
-           h->first_us != USEC_UNKNOWN && h->last_us - h->first_us >= SOFT_REPEAT_SPAN;
-}
-
-static bool name_soft_repeats(struct judge *j)
-{
-    for (size_t i = 0; i < j->n_current; i++)
-        if (hit_is_soft_repeat(j->current[i])) {
-            name_device(j, j->current[i]->s.who.device);
-            name_node(j, j->current[i]->s.who.node);
-        }
-    return j->in->culprits.n_devices > 0;
-}
-
-/* ---- votes ---- */
-
-struct tally {
-    char peer[PEER_NAME_LEN];
-    uint32_t votes;
-    char first_reporter[NODE_NAME_LEN];
-    bool independent; /* reporters on two nodes */
-};
-
-#define PEERS_MAX 64
-
-/* "10.4.17.38<51740>" and "[fe80::1]:51740" name one host. */
-static void peer_host(const char *peer, char *ret, size_t size)
-{
-    size_t n = strcspn(peer, "<");
-    const char *colon = memchr(peer, ':', n);
-
-    if (colon && !memchr(colon + 1, ':', (size_t)(peer + n - colon - 1)))
-        n = (size_t)(colon - peer);
-    str_copy_n(ret, size, peer, n);
-}
-
-static void vote(struct tally *t, size_t *n, const struct signal *s)
-{
-    char host[PEER_NAME_LEN];
-    size_t i = 0;
-
-    peer_host(s->who.peer, host, sizeof(host));
-    while (i < *n && !streq(t[i].peer, host))
-        i++;
-    if (i == PEERS_MAX)
-        return;
-    if (i == *n) {
-        t[(*n)++] = (struct tally){0};
-        STR_COPY(t[i].peer, host);
-        STR_COPY(t[i].first_reporter, s->who.node);
-    }
-    t[i].votes++;
-    t[i].independent |=
-        *s->who.node && *t[i].first_reporter && !streq(t[i].first_reporter, s->who.node);
-}
-
-static const struct tally *winner(const struct tally *t, size_t n)
-{
-    const struct tally *best = NULL;
-    uint32_t second = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (!best || t[i].votes > best->votes) {
-            second = best ? best->votes : 0;
-            best = &t[i];
-        } else if (t[i].votes > second) {
-            second = t[i].votes;
-        }
-    }
-    return best && best->independent && best->votes >= 2 * second ? best : NULL;
-}
-
-static bool is_address(const char *host)
-{
-    return strspn(host, "0123456789abcdefABCDEF.:%") == strlen(host);
-}
-
-static void name_by_vote(struct judge *j)
-{
-    struct tally t[PEERS_MAX];
-    const struct tally *best;
-    size_t n = 0;
-
-    for (size_t i = 0; i < j->n_current; i++)
-        if (j->current[i]->s.blame == BLAME_PEER && *j->current[i]->s.who.peer)
-            vote(t, &n, &j->current[i]->s);
-    best = winner(t, n);
-    if (!best) {
-        if (n > 0)
-            rule_out(j, "one end of a broken connection",
-                     "no two reporters on different nodes point at the same peer");
-        return;
-    }
-    if (j->in->cause == CAUSE_UNKNOWN)
-        j->in->cause = CAUSE_NETWORK;
-    if (j->in->confidence < 60)
-        j->in->confidence = 60;
-    if (!is_address(best->peer))
-        name_node(j, best->peer);
-}
-
 /* ---- programs ---- */
 
-/* Whether the decisive error is one rank's own. */
-static bool is_ones_own(const struct judge *j)
+/* Whether such an error can be one rank's own. */
+static bool is_of_one_rank(enum cause c)
 {
-    switch (j->in->cause) {
+    switch (c) {
     case CAUSE_USER_CODE:
+    case CAUSE_GPU_OOM:
     case CAUSE_HOST_OOM:
     case CAUSE_FRAMEWORK:
     case CAUSE_UNKNOWN:
     case CAUSE_NODE_FAILURE:
-        return j->n_failing_ranks <= 1;
-    case CAUSE_GPU_OOM:
-        return j->n_failing_ranks == 1 && j->primary && j->primary->s.blame == BLAME_RANK;
+        return true;
     default:
         return false;
     }
+}
+
+/* The only rank of which a line of the same cause tells; RANK_NONE when there are none or more. */
+static int32_t rank_of_same_cause(const struct judge *j)
+{
+    int32_t rank = RANK_NONE;
+
+    if (j->in->cause == CAUSE_UNKNOWN)
+        return RANK_NONE;
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (s->cause != j->in->cause || s->role > ROLE_CONFIRM || s->role == ROLE_CASCADE ||
+            s->who.rank == RANK_NONE)
+            continue;
+        if (rank != RANK_NONE && rank != s->who.rank)
+            return RANK_NONE;
+        rank = s->who.rank;
+    }
+    return rank;
+}
+
+/* Whether lines tell of broken connections: of this rank's, or of anybody's. */
+static bool connections_broke(const struct judge *j, int32_t rank)
+{
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (s->role == ROLE_CASCADE && s->cause == CAUSE_NETWORK &&
+            (rank == RANK_NONE || s->who.rank == rank))
+            return true;
+    }
+    return false;
 }
 
 /* Whether the process that died first died of somebody else's failure: it complains about its
@@ -275,43 +112,78 @@ static bool is_victim(const struct judge *j, const struct exit_seen *x)
 {
     bool killed = x->signal != 0 && x->signal != SIGNAL_ABORT && x->signal != SIGNAL_TERMINATE;
 
-    for (size_t i = 0; i < j->n_current; i++) {
-        const struct signal *s = &j->current[i]->s;
-
-        if (s->role != ROLE_CASCADE || s->cause != CAUSE_NETWORK)
-            continue;
-        if (s->who.rank == x->who.rank || !killed)
-            return true;
-    }
-    return false;
+    return connections_broke(j, killed ? x->who.rank : RANK_NONE);
 }
 
-/* The rank of the decisive line, else the first that the launcher saw dying: but that one only if
- * it does not itself complain about others. */
-static void name_failing_rank(struct judge *j)
+static void name_first_exit(struct judge *j)
 {
     const struct exit_seen *x = j->first_exit;
 
-    if (!is_ones_own(j))
+    if (!x || x->who.rank == RANK_NONE || j->n_failing_ranks > 1)
         return;
-    if (j->primary && j->primary->s.role != ROLE_CASCADE && j->primary->s.who.rank != RANK_NONE)
-        name_rank(j, j->primary->s.who.rank);
-    else if (x && x->who.rank != RANK_NONE && is_victim(j, x))
+    if (is_victim(j, x))
         rule_out(j, "the first rank that died", "rank %d complains about its peers: a victim",
                  x->who.rank);
-    else if (x)
+    else
         name_rank(j, x->who.rank);
+}
+
+/* Whether the decisive line is the word of a launcher about a process, not of the process. */
+static bool is_hearsay(const struct hit *h)
+{
+    return h->s.cause == CAUSE_UNKNOWN && h->s.role == ROLE_SYMPTOM && h->s.blame == BLAME_RANK &&
+           h->s.kind != SIGNAL_COLLECTIVE;
+}
+
+/* The rank of the decisive line, else the one of which a line of the same cause tells, else the
+ * first that the launcher saw dying. That one of many ranks ran out of memory is worth a word; in
+ * a job of one process it is not. */
+static void name_failing_rank(struct judge *j)
+{
+    const struct hit *p = j->primary;
+    int32_t rank = p && p->s.role != ROLE_CASCADE ? p->s.who.rank : RANK_NONE;
+
+    if (!is_of_one_rank(j->in->cause))
+        return;
+    if (j->in->cause == CAUSE_GPU_OOM && j->e->roster.ranks.n < 2)
+        return;
+    if (rank != RANK_NONE && is_hearsay(p) && connections_broke(j, RANK_NONE)) {
+        rule_out(j, "the first rank that died", "connections broke: rank %d may be a victim", rank);
+        return;
+    }
+    if (rank == RANK_NONE)
+        rank = rank_of_same_cause(j);
+    if (rank == RANK_NONE)
+        name_first_exit(j);
+    else if (j->n_failing_ranks <= 1)
+        name_rank(j, rank);
+}
+
+/* A node that speaks of its own port or adapter, while others lose their connections to it. */
+static bool name_ailing_node(struct judge *j)
+{
+    const struct hit *p = j->primary;
+
+    if (!p || p->s.blame != BLAME_NODE || !*p->s.who.node || !connections_broke(j, RANK_NONE))
+        return false;
+    for (size_t i = 0; i < j->n_current; i++)
+        if (streq(j->current[i]->s.signature, p->s.signature) &&
+            !streq(j->current[i]->s.who.node, p->s.who.node))
+            return false;
+    name_node(j, p->s.who.node);
+    return true;
 }
 
 /* ---- hangs ---- */
 
-/* Barriers and analyses of flight recorders say in plain words who did not come. */
+/* Barriers, coordinators and analyses of flight recorders say in plain words who did not come. */
 static void name_missing(struct judge *j)
 {
     for (size_t i = 0; i < j->n_current; i++) {
         const struct signal *s = &j->current[i]->s;
 
-        if (s->hang && s->kind == SIGNAL_HIT && s->blame == BLAME_RANK && s->role != ROLE_SYMPTOM)
+        if (s->kind == SIGNAL_HIT && s->role == ROLE_CONFIRM && s->blame == BLAME_RANK &&
+            (s->hang || s->confidence >= TOLD_CONFIDENCE))
             name_rank(j, s->who.rank);
     }
     if (j->in->culprits.n_ranks > MANY_RANKS)
@@ -338,9 +210,25 @@ static bool name_halted(struct judge *j)
     return j->in->culprits.n_ranks > 0;
 }
 
+/* Some watchers know more than that somebody waits: they found the device that is to blame. */
+static bool name_faulty(struct judge *j)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+
+        if (!h->s.hang || h->s.role != ROLE_ROOT || !hardware_cause(h->s.cause))
+            continue;
+        name_by_hardware_hit(j, h);
+        any = true;
+    }
+    return any;
+}
+
 static void name_holdup(struct judge *j)
 {
-    if (name_halted(j))
+    if (name_halted(j) || name_faulty(j))
         return;
     for (size_t i = 0; i < j->holdup.ranks.n; i++)
         name_rank(j, j->holdup.ranks.v[i]);
@@ -355,20 +243,20 @@ void culprit_name(struct judge *j)
 {
     enum cause cause = j->in->cause;
 
-    if (j->in->class == CLASS_HANG) {
+    if (j->in->class == CLASS_HANG)
         name_holdup(j);
-        return;
-    }
+    if (j->in->class == CLASS_STRAGGLER)
+        name_slow(j);
     if (j->in->class != CLASS_CRASH)
         return;
     if (j->primary && hit_is_soft_repeat(j->primary) && name_soft_repeats(j))
         return;
     if (j->primary && hardware_cause(cause)) {
         name_hardware(j);
-        if (cause != CAUSE_NODE_FAILURE)
-            name_exit_under_hardware(j);
         return;
     }
+    if (cause == CAUSE_NETWORK && name_ailing_node(j))
+        return;
     if (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN)
         name_by_vote(j);
     if (j->in->culprits.n_nodes == 0)

@@ -31,6 +31,7 @@ struct judge {
     struct holdup_finding holdup;
     enum divergence divergence;
     const struct series *loss, *slow;
+    const struct hit *telling; /* what says why it waits, or who is slow */
 };
 
 void episode_build(struct judge *j);

@@ -15,6 +15,7 @@ void roster_done(struct roster *r)
     VEC_FOREACH (&r->nodes, n)
         free(*n);
     VEC_DONE(&r->nodes);
+    VEC_DONE(&r->addresses);
 }
 
 static int32_t node_index(struct roster *r, const char *name)
@@ -35,9 +36,35 @@ static struct place *place_of(struct roster *r, int32_t rank)
     return &r->places.v[rank];
 }
 
+const char *roster_node_at(const struct roster *r, const char *address)
+{
+    VEC_FOREACH (&r->addresses, a)
+        if (streq(a->address, address))
+            return r->nodes.v[a->node];
+    return NULL;
+}
+
+static void add_address(struct roster *r, const struct entity *who)
+{
+    struct own_address *a;
+    int32_t node;
+
+    if (r->addresses.n == ROSTER_NODES || roster_node_at(r, who->address))
+        return;
+    node = node_index(r, who->node);
+    if (node < 0)
+        return;
+    a = VEC_PUSH(&r->addresses);
+    a->node = node;
+    STR_COPY(a->address, who->address);
+}
+
 void roster_add(struct roster *r, const struct entity *who)
 {
     struct place *p;
+
+    if (*who->address && *who->node)
+        add_address(r, who);
 
     if (who->rank < 0 || who->rank >= ROSTER_RANKS)
         return;

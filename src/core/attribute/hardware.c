@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/culprit.h"
+
+#include "base/str.h"
+
+/* Names from facts about hardware: what the kernel, the driver or a monitor says of a device or
+ * node. Ranks come in only as those whose process met the fault first. */
+
+#define HARD_FACT        80
+#define SOFT_REPEATS     3
+#define SOFT_REPEAT_SPAN (30 * USEC_PER_MIN)
+
+void name_by_hardware_hit(struct judge *j, const struct hit *h)
+{
+    const struct entity *who = &h->s.who;
+    bool node_known = *who->node != '\0';
+
+    name_device(j, *who->device ? who->device : roster_device(&j->e->roster, who->rank));
+    name_rank(j, who->rank);
+    if (h->s.confidence < HARD_CONFIDENCE)
+        return;
+    name_node(j, node_known ? who->node : roster_node(&j->e->roster, who->rank));
+}
+
+static bool is_hardware_fact(const struct hit *h)
+{
+    return hardware_cause(h->s.cause) && (h->s.role == ROLE_ROOT || h->s.role == ROLE_SYMPTOM);
+}
+
+/* How sure the kernel's lines about one device are, together. */
+static int32_t device_confidence(const struct judge *j, const char *device)
+{
+    int64_t doubt = 100;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+
+        if (is_hardware_fact(h) && h->s.layer == LAYER_KERNEL && streq(h->s.who.device, device))
+            doubt = doubt * (100 - h->s.confidence) / 100;
+    }
+    return (int32_t)(100 - doubt);
+}
+
+/* Of several devices the one with most against it, and those with a hard fact of their own: a
+ * process on a neighbour feels a fault of the fabric too. */
+static bool is_device_culprit(const struct judge *j, const struct hit *h)
+{
+    int32_t own = device_confidence(j, h->s.who.device);
+
+    if (h->s.role == ROLE_ROOT && h->s.confidence >= HARD_FACT)
+        return true;
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *o = j->current[i];
+
+        if (*o->s.who.device && is_hardware_fact(o) && o->s.layer == LAYER_KERNEL &&
+            device_confidence(j, o->s.who.device) > own)
+            return false;
+    }
+    return true;
+}
+
+static void name_by_hits(struct judge *j)
+{
+    const struct hit *p = j->primary;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+        bool counts = h == p || (is_hardware_fact(h) && h->s.role == ROLE_ROOT &&
+                                 h->s.confidence >= HARD_CONFIDENCE && hits_concurrent(p, h));
+
+        if (is_hardware_fact(h) && h->s.layer == LAYER_KERNEL && *h->s.who.device)
+            counts = is_device_culprit(j, h);
+        if (counts)
+            name_by_hardware_hit(j, h);
+        else if (*h->s.who.device && is_hardware_fact(h))
+            rule_out(j, h->s.who.device, "shows less than another GPU: a victim, or a follower");
+    }
+    if (j->in->culprits.n_ranks > WITNESSES_MAX)
+        j->in->culprits.n_ranks = 0;
+}
+
+/* The launcher's first failing process is the one under the sick GPU, unless others fail alike. */
+static void name_exit_under_hardware(struct judge *j)
+{
+    const struct exit_seen *x = j->first_exit;
+
+    if (j->in->culprits.n_ranks > 0 || !x || x->who.rank == RANK_NONE || j->n_failing_ranks > 1)
+        return;
+    name_rank(j, x->who.rank);
+    if (j->in->cause == CAUSE_GPU_HARDWARE && j->in->confidence >= HARD_CONFIDENCE &&
+        j->in->culprits.n_nodes == 0)
+        name_node(j, *x->who.node ? x->who.node : roster_node(&j->e->roster, x->who.rank));
+}
+
+/* A code that usually points to the program, again and again on one device over a long time. */
+bool hit_is_soft_repeat(const struct hit *h)
+{
+    return h->s.layer == LAYER_KERNEL && *h->s.who.device && h->count >= SOFT_REPEATS &&
+           h->first_us != USEC_UNKNOWN && h->last_us - h->first_us >= SOFT_REPEAT_SPAN;
+}
+
+bool name_soft_repeats(struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current; i++)
+        if (hit_is_soft_repeat(j->current[i])) {
+            name_device(j, j->current[i]->s.who.device);
+            name_node(j, j->current[i]->s.who.node);
+        }
+    return j->in->culprits.n_devices > 0;
+}
+
+void name_hardware(struct judge *j)
+{
+    name_by_hits(j);
+    if (j->in->cause != CAUSE_NODE_FAILURE)
+        name_exit_under_hardware(j);
+}
+
+/* Whether the line was written while the job was slow, and not before. */
+static bool is_of_slow_time(const struct judge *j, const struct hit *h)
+{
+    const struct sample *onset = &j->slow->onset[0];
+
+    if (h->s.file == onset->file)
+        return h->s.line >= onset->line;
+    return h->first_us != USEC_UNKNOWN && onset->time_us != USEC_UNKNOWN &&
+           h->first_us >= onset->time_us;
+}
+
+/* Thermal limits, straggler reports and the like, of the time since the job is slow. */
+void name_slow(struct judge *j)
+{
+    VEC_FOREACH (&j->e->hits, h) {
+        if (!hardware_cause(h->s.cause) || h->s.role > ROLE_CONFIRM || !is_of_slow_time(j, h))
+            continue;
+        name_node(j, *h->s.who.node ? h->s.who.node : roster_node(&j->e->roster, h->s.who.rank));
+        name_rank(j, h->s.who.rank);
+        name_device(j, h->s.who.device);
+        j->telling = h;
+    }
+    if (j->in->culprits.n_ranks > WITNESSES_MAX || j->in->culprits.n_nodes > WITNESSES_MAX) {
+        j->in->culprits = (struct culprits){0};
+        j->telling = NULL;
+    }
+    if (j->telling)
+        j->in->cause = j->telling->s.cause;
+}
