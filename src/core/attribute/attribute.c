@@ -24,6 +24,8 @@ static void name_signature(struct judge *j)
 
     if (j->primary)
         id = j->primary->s.signature;
+    else if (j->gradient_lost)
+        id = "series.nan";
     else if (j->loss)
         id = j->divergence == DIVERGENCE_NAN ? "series.nan" : "series.divergence";
     else if (j->slow)

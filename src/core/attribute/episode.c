@@ -19,7 +19,10 @@
 #define CLOCK_SKEW      (2 * USEC_PER_SEC)
 #define NEAR_LINES      400 /* without clocks: two tracebacks of one failure are not farther apart */
 #define LATE_STEPS      3
+#define SPARSE          (2 * USEC_PER_MIN) /* between two lines of a watcher, at least */
+#define SPARSE_FEW      20                 /* lines of the end of work that do not count */
 #define PATIENCE_MIN    (15 * USEC_PER_MIN)
+#define PATIENCE_START  (30 * USEC_PER_MIN)
 #define PATIENCE_PHASE  (90 * USEC_PER_MIN)
 #define PATIENCE_FACTOR 20
 
@@ -87,6 +90,16 @@ static bool is_wait(const struct signal *s)
            s->role != ROLE_CASCADE && s->role != ROLE_TEARDOWN;
 }
 
+/* Whether the line says that processes ended badly. What libraries print while they are closed is
+ * the same after success. */
+static bool tells_end(const struct signal *s)
+{
+    if (s->kind == SIGNAL_EXIT)
+        return s->exit.code != 0 || s->exit.signal != 0;
+    return s->role == ROLE_CONFIRM || (s->role == ROLE_CASCADE && s->confidence >= CASCADE_HEARD) ||
+           (s->role == ROLE_TEARDOWN && s->layer == LAYER_SCHEDULER);
+}
+
 static void look_at_ends(struct judge *j)
 {
     for (size_t i = 0; i < j->n_current; i++) {
@@ -96,8 +109,7 @@ static void look_at_ends(struct judge *j)
             j->interrupt = j->current[i];
         if (is_wait(s) && !j->first_wait)
             j->first_wait = j->current[i];
-        j->told_end |=
-            s->role == ROLE_CONFIRM || s->role == ROLE_CASCADE || s->role == ROLE_TEARDOWN;
+        j->told_end |= tells_end(s);
     }
     j->told_end |= j->ending == ENDING_EXITED;
 }
@@ -122,6 +134,19 @@ static bool has_role(const struct judge *j, enum role role)
     return first_with_role(j, role) != NULL;
 }
 
+/* How long other lines went on after the last progress. Only sparse ones count, as watchers and
+ * status loops print them: a program that writes all the time makes progress of a kind that is not
+ * known here. */
+static usec_t silence_of(const struct evidence *e)
+{
+    usec_t span;
+
+    if (e->silence_first_us == USEC_UNKNOWN)
+        return 0;
+    span = e->silence_end_us - e->silence_first_us;
+    return (usec_t)e->silence_lines * SPARSE <= span + SPARSE * SPARSE_FEW ? span : 0;
+}
+
 static void measure_silence(struct judge *j)
 {
     const struct pace *p = &j->e->pace;
@@ -132,10 +157,11 @@ static void measure_silence(struct judge *j)
         j->patience = 2 * p->max_gap;
     if (j->patience < PATIENCE_MIN)
         j->patience = PATIENCE_MIN;
-    if (j->e->phase != PHASE_STEADY && j->patience < PATIENCE_PHASE)
+    if (j->e->phase == PHASE_STARTUP && j->patience < PATIENCE_START)
+        j->patience = PATIENCE_START;
+    else if (j->e->phase != PHASE_STEADY && j->patience < PATIENCE_PHASE)
         j->patience = PATIENCE_PHASE;
-    if (j->e->silence_first_us != USEC_UNKNOWN)
-        j->silence = j->e->silence_end_us - j->e->silence_first_us;
+    j->silence = silence_of(j->e);
 }
 
 void episode_build(struct judge *j)

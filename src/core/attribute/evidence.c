@@ -479,6 +479,19 @@ static bool is_latest(const struct pace *p, const struct signal *s, usec_t now)
     return s->step.step > p->last.step;
 }
 
+static struct sample sample_at(const struct signal *s)
+{
+    struct sample p = {.value = METRIC_NAN,
+                       .step = s->step.step,
+                       .time_us = s->time_us,
+                       .file = s->file,
+                       .line = s->line,
+                       .offset = s->offset};
+
+    STR_COPY(p.text, s->text);
+    return p;
+}
+
 static void note_progress_line(struct evidence *e, const struct signal *s, usec_t now)
 {
     struct pace *p = &e->pace;
@@ -486,17 +499,13 @@ static void note_progress_line(struct evidence *e, const struct signal *s, usec_
     if (!is_latest(p, s, now))
         return;
     note_gap(p, s, now);
-    p->last = (struct sample){.step = s->step.step,
-                              .time_us = s->time_us,
-                              .file = s->file,
-                              .line = s->line,
-                              .offset = s->offset};
-    STR_COPY(p->last.text, s->text);
+    p->last = sample_at(s);
     if (now != USEC_UNKNOWN)
         p->last_us = now;
     p->any = true;
     e->phase = PHASE_STEADY;
     e->silence_first_us = e->silence_end_us = USEC_UNKNOWN;
+    e->silence_lines = 0;
 }
 
 /* Waits and ends that the same file reported before this step are over. */
@@ -508,6 +517,17 @@ static void forget_survived(struct evidence *e, uint32_t file)
         e->finished = false;
     intset_clear(&e->stopped);
     intset_clear(&e->blocked);
+}
+
+static void note_gradient(struct pace *p, const struct signal *s)
+{
+    bool nan = s->step.grad_norm == METRIC_NAN || s->step.grad_norm == METRIC_INF;
+
+    if (s->step.grad_norm == NUMBER_NONE)
+        return;
+    if (nan && p->nan_run == 0)
+        p->nan = sample_at(s);
+    p->nan_run = nan ? p->nan_run + 1 : 0;
 }
 
 static void note_step_numbers(struct pace *p, const struct step_fact *f, bool advanced)
@@ -538,6 +558,7 @@ static void add_step(struct evidence *e, const struct signal *s, struct stream *
     e->advances++;
     note_progress_line(e, s, now);
     forget_survived(e, s->file);
+    note_gradient(&e->pace, s);
     if (s->step.duration != NUMBER_NONE)
         window_push(&e->pace.step, s->step.duration);
     feed_series(e->loss, &e->n_loss, &series_loss, s->step.loss, s);
@@ -609,6 +630,7 @@ static usec_t add_clock(struct evidence *e, const struct signal *s, struct strea
         return now;
     if (e->last_us == USEC_UNKNOWN || now > e->last_us)
         e->last_us = now;
+    e->silence_lines++;
     if (e->silence_first_us == USEC_UNKNOWN)
         e->silence_first_us = e->silence_end_us = now;
     if (now > e->silence_end_us)

@@ -83,6 +83,8 @@ struct pace {
     usec_t max_gap;
     struct sample last;   /* the last line that showed progress */
     usec_t last_us;       /* its clock, own or inherited; USEC_UNKNOWN */
+    uint32_t nan_run;     /* lines in a row at the end whose gradient norm is nan */
+    struct sample nan;    /* the first of them */
     uint32_t skipped_run; /* updates skipped in a row at the end */
     bool any;
 };
@@ -106,6 +108,7 @@ struct evidence {
     usec_t finish_us;
     usec_t last_us;                          /* latest clock of anything */
     usec_t silence_first_us, silence_end_us; /* clocks of the lines after the last progress */
+    uint64_t silence_lines;
     uint64_t order, seen;
     uint64_t advances, full_at; /* all streams' together; when the table was found full */
     uint64_t dropped;           /* hits beyond the bounds */

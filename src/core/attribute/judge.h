@@ -31,6 +31,7 @@ struct judge {
     struct holdup_finding holdup;
     enum divergence divergence;
     const struct series *loss, *slow;
+    bool gradient_lost;
     const struct hit *telling; /* what says why it waits, or who is slow */
 };
 
@@ -47,6 +48,7 @@ bool hit_is_soft_repeat(const struct hit *h);
 const struct hit *first_with_role(const struct judge *j, enum role role);
 
 #define CATEGORY_GENERIC  0
+#define CASCADE_HEARD     20 /* confidence of a victim's line that is listened to */
 #define CATEGORY_HARDWARE 5
 
 void rules_apply(struct judge *j); /* class, cause, primary, confidence */

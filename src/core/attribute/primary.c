@@ -47,6 +47,18 @@ static bool explains_generic(const struct hit *generic, const struct hit *other)
     return generic->s.file != other->s.file || other->s.line - generic->s.line <= GENERIC_LINES;
 }
 
+/* Of two lines with nothing special about them the surer one says more, and any cause says more
+ * than none. */
+static bool explains_more(const struct hit *h, const struct hit *than)
+{
+    int a = hit_category(h), b = hit_category(than);
+
+    if (a != b)
+        return a > b;
+    return h->s.role == ROLE_SYMPTOM && a == CATEGORY_GENERIC && h->s.cause != CAUSE_UNKNOWN &&
+           (than->s.cause == CAUSE_UNKNOWN || h->s.confidence >= than->s.confidence + 10);
+}
+
 static const struct hit *choose(const struct judge *j, enum role role)
 {
     const struct hit *first = NULL, *best = NULL;
@@ -58,8 +70,7 @@ static const struct hit *choose(const struct judge *j, enum role role)
             continue;
         if (!first)
             first = best = h;
-        else if (hit_category(h) > hit_category(best) &&
-                 (hits_concurrent(first, h) || explains_generic(best, h)))
+        else if (explains_more(h, best) && (hits_concurrent(first, h) || explains_generic(best, h)))
             best = h;
     }
     return best;
@@ -105,6 +116,22 @@ static const struct exit_seen *find_first_exit(const struct evidence *e)
     return first;
 }
 
+/* The same end told by another, with the rank: the only one that ended so. */
+static const struct exit_seen *with_rank(const struct evidence *e, const struct exit_seen *first)
+{
+    const struct exit_seen *found = NULL;
+
+    VEC_FOREACH (&e->exits, x) {
+        if (x->who.rank == RANK_NONE || !is_failure(x) || x->code != first->code ||
+            x->signal != first->signal)
+            continue;
+        if (found && found->who.rank != x->who.rank)
+            return first;
+        found = x;
+    }
+    return found ? found : first;
+}
+
 /* Ranks whose exit the same teller reported with the same code as the first one. */
 static size_t ranks_with_same_exit(const struct judge *j)
 {
@@ -125,12 +152,14 @@ void primary_choose(struct judge *j)
     const struct signature_facts *g;
 
     j->first_exit = find_first_exit(j->e);
+    if (j->first_exit && j->first_exit->who.rank == RANK_NONE)
+        j->first_exit = with_rank(j->e, j->first_exit);
     j->primary = choose(j, ROLE_ROOT);
     if (j->primary) {
         g = evidence_signature(j->e, j->primary->s.signature);
         j->n_failing_ranks = g ? g->ranks.n : 0;
     }
-    if (j->first_exit && j->n_failing_ranks <= 1) {
+    if (j->first_exit && j->n_failing_ranks == 0) {
         size_t n = ranks_with_same_exit(j);
 
         j->n_failing_ranks = n > j->n_failing_ranks ? n : j->n_failing_ranks;

@@ -136,8 +136,12 @@ void proof_collect(struct judge *j)
         add_hit(j, j->primary);
     if (j->loss)
         add_numbers(j);
+    if (j->gradient_lost)
+        add_sample(j, &j->e->pace.nan, "");
     if (j->slow)
         add_rise(j, j->slow);
+    if (j->telling)
+        add_hit(j, j->telling);
     if (j->in->class == CLASS_HANG && j->first_wait)
         add_waits(j);
     if (j->in->class == CLASS_HANG && j->in->finished && j->e->finished)

@@ -22,9 +22,10 @@
  */
 
 #define FINISHED_GRACE (2 * USEC_PER_MIN) /* tear-down after the last step may take so long */
-#define SYMPTOM_ALONE  50                 /* confidence that needs no sign of an end beside it */
-#define CASCADE_HEARD  20
+#define SYMPTOM_ALONE  60                 /* confidence that needs no sign of an end beside it */
+#define SYMPTOM_STOPS  50                 /* ... when steps were made and stopped with it */
 #define CASCADE_STRONG 60
+#define GRADIENT_LOST  20 /* lines in a row with nan: more than a loss scale needs to settle */
 #define SIGKILL_NUMBER 9
 
 static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
@@ -82,11 +83,14 @@ static bool rule_numbers(struct judge *j)
         if (j->divergence != DIVERGENCE_NONE)
             j->loss = j->e->loss[i];
     }
-    if (j->primary && j->primary->s.cause != CAUSE_NUMERICAL)
+    j->gradient_lost = j->e->pace.nan_run >= GRADIENT_LOST;
+    if (j->primary && j->primary->s.cause != CAUSE_NUMERICAL) {
         j->loss = NULL;
-    if (!j->loss)
+        j->gradient_lost = false;
+    }
+    if (!j->loss && !j->gradient_lost)
         return false;
-    set(j, CLASS_CRASH, CAUSE_NUMERICAL, j->divergence == DIVERGENCE_NAN ? 85 : 75);
+    set(j, CLASS_CRASH, CAUSE_NUMERICAL, !j->loss || j->divergence == DIVERGENCE_NAN ? 85 : 75);
     return true;
 }
 
@@ -152,13 +156,14 @@ static bool rule_waits(struct judge *j)
     const struct hit *telling = telling_wait(j);
     int32_t confidence = 30;
 
-    if (!j->first_wait)
+    if (!j->first_wait || (j->interrupt && hit_before(j->interrupt, j->first_wait)))
         return false;
     collectives_judge(&j->e->waits, &j->e->roster.ranks, &j->holdup);
     if (j->holdup.kind != HOLDUP_UNKNOWN)
         confidence = j->holdup.kind == HOLDUP_SILENT ? 50 : 75;
     else if (telling && telling->s.confidence > confidence)
         confidence = telling->s.confidence;
+    j->telling = telling;
     set(j, CLASS_HANG, cause_of_wait(j, telling), confidence);
     return true;
 }
@@ -199,6 +204,16 @@ static usec_t idle_after_finish(const struct judge *j)
     return j->interrupt->s.time_us - j->e->finish_us;
 }
 
+/* How long nothing useful had been done when the end came. */
+static usec_t idle_before_interrupt(const struct judge *j)
+{
+    usec_t idle = gap_before_interrupt(j);
+
+    if (j->in->finished && idle_after_finish(j) > idle)
+        idle = idle_after_finish(j);
+    return j->silence > idle ? j->silence : idle;
+}
+
 static bool rule_interrupted(struct judge *j)
 {
     if (!j->interrupt && j->ending != ENDING_REQUESTED)
@@ -207,12 +222,11 @@ static bool rule_interrupted(struct judge *j)
         set(j, CLASS_INTERRUPTED, CAUSE_CANCELLED, 95);
         return true;
     }
-    if (j->in->finished &&
-        (idle_after_finish(j) > FINISHED_GRACE || gap_before_interrupt(j) > FINISHED_GRACE)) {
+    if (j->in->finished && idle_before_interrupt(j) > FINISHED_GRACE) {
         set(j, CLASS_HANG, CAUSE_FRAMEWORK, 60);
         return true;
     }
-    if (gap_before_interrupt(j) > j->patience) {
+    if (idle_before_interrupt(j) > j->patience) {
         set(j, CLASS_HANG, CAUSE_UNKNOWN, 60);
         return true;
     }
@@ -227,7 +241,8 @@ static bool rule_stood_still(struct judge *j)
         set(j, CLASS_HANG, j->in->finished ? CAUSE_FRAMEWORK : CAUSE_UNKNOWN, 70);
         return true;
     }
-    if (j->ending != ENDING_UNKNOWN || !j->e->pace.any || j->silence <= j->patience)
+    if (j->ending != ENDING_UNKNOWN || (!j->e->pace.any && j->e->phase != PHASE_STARTUP) ||
+        j->silence <= j->patience)
         return false;
     set(j, CLASS_HANG, j->in->finished ? CAUSE_FRAMEWORK : CAUSE_UNKNOWN, 60);
     return true;
@@ -238,11 +253,15 @@ static bool rule_stood_still(struct judge *j)
 static bool rule_symptom(struct judge *j)
 {
     const struct hit *s = primary_symptom(j);
+    int32_t confidence;
 
-    if (!s || (!j->told_end && s->s.confidence < SYMPTOM_ALONE))
+    if (!s)
         return false;
     j->primary = s;
-    set(j, CLASS_CRASH, s->s.cause, confidence_combine(j, s->s.cause, s->s.confidence));
+    confidence = confidence_combine(j, s->s.cause, s->s.confidence);
+    if (!j->told_end && confidence < (j->e->pace.any ? SYMPTOM_STOPS : SYMPTOM_ALONE))
+        return false;
+    set(j, CLASS_CRASH, s->s.cause, confidence);
     return true;
 }
 
@@ -270,7 +289,7 @@ static bool rule_soft_repeats(struct judge *j)
 static const struct hit *scheduler_teardown(const struct judge *j)
 {
     for (size_t i = 0; i < j->n_current; i++)
-        if (j->current[i]->s.role == ROLE_TEARDOWN && j->current[i]->s.layer == LAYER_SCHEDULER)
+        if (j->current[i]->s.role == ROLE_TEARDOWN && j->current[i]->s.cause == CAUSE_CANCELLED)
             return j->current[i];
     return NULL;
 }

@@ -119,6 +119,8 @@ static void describe_crash(struct judge *j, struct strbuf *b)
     add_when(b, &j->in->progress);
     if (j->loss)
         add_loss(b, j->loss, j->divergence);
+    else if (j->gradient_lost)
+        strbuf_adds(b, ": the gradient is no longer a number");
     else if (j->primary)
         add_quote(b, j->primary->s.text + j->primary->s.message);
 }

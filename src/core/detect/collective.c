@@ -284,19 +284,34 @@ static bool judge_groups(const struct collectives *c, struct holdup_finding *ret
     return ret->kind != HOLDUP_UNKNOWN;
 }
 
+/* Ranks between the first and the last that report, or that showed themselves otherwise, and do not
+ * report. Ranks are numbered without gaps, so one that never prints anything is noticed too. */
+static void find_silent(const struct collectives *c, const struct intset *known,
+                        struct intset *ret_silent, size_t *ret_all)
+{
+    struct intset all = {0};
+
+    for (size_t r = 0; r < c->n_rank; r++)
+        if (c->rank[r])
+            intset_add(&all, (int32_t)r);
+    intset_union(&all, known);
+    for (int32_t r = all.v[0]; r <= all.v[all.n - 1] && ret_silent->n <= SILENT_MAX; r++)
+        if ((size_t)r >= c->n_rank || !c->rank[r])
+            intset_add(ret_silent, r);
+    *ret_all = (size_t)(all.v[all.n - 1] - all.v[0] + 1);
+    intset_done(&all);
+}
+
 /* Most of the ranks complain, a few do not: they are dead or stuck before the collective. */
 static void judge_silence(const struct collectives *c, const struct intset *known,
                           struct holdup_finding *ret)
 {
-    if (known->n < 4 || c->reporters < 3)
-        return;
-    for (size_t i = 0; i < known->n; i++) {
-        size_t r = (size_t)known->v[i];
+    size_t all;
 
-        if (r >= c->n_rank || !c->rank[r])
-            intset_add(&ret->ranks, known->v[i]);
-    }
-    if (ret->ranks.n <= SILENT_MAX && is_minority(ret->ranks.n, known->n))
+    if (c->reporters < 3)
+        return;
+    find_silent(c, known, &ret->ranks, &all);
+    if (ret->ranks.n <= SILENT_MAX && is_minority(ret->ranks.n, all))
         ret->kind = HOLDUP_SILENT;
     else
         intset_clear(&ret->ranks);

@@ -13,16 +13,15 @@
 
 void split_init(struct split *s)
 {
-    *s = (struct split){.highest = STEP_NONE, .ended_us = USEC_UNKNOWN, .time_us = USEC_UNKNOWN};
+    *s = (struct split){.last = STEP_NONE, .ended_us = USEC_UNKNOWN, .time_us = USEC_UNKNOWN};
 }
 
 static bool ends_attempt(const struct signal *s)
 {
     if (s->kind == SIGNAL_EXIT)
         return s->exit.code != 0 || s->exit.signal != 0;
-    return s->kind == SIGNAL_HIT &&
-           (s->role == ROLE_CONFIRM || s->role == ROLE_TEARDOWN || s->layer == LAYER_SCHEDULER) &&
-           s->role != ROLE_NOISE;
+    return s->kind == SIGNAL_HIT && (s->role == ROLE_CONFIRM || s->role == ROLE_TEARDOWN ||
+                                     (s->layer == LAYER_SCHEDULER && s->role != ROLE_NOISE));
 }
 
 static bool shows_failure(const struct signal *s)
@@ -43,8 +42,7 @@ static bool begins(const struct split *s, const struct signal *signal)
     if (signal->role == ROLE_LAUNCH)
         return (s->progressed || s->ended) && !is_late_starter(s, signal);
     if (signal->kind == SIGNAL_STEP && signal->step.step != STEP_NONE)
-        return s->ended && s->failed && s->highest != STEP_NONE &&
-               signal->step.step + 1 < s->highest;
+        return s->ended && s->failed && s->last != STEP_NONE && signal->step.step + 1 < s->last;
     return false;
 }
 
@@ -55,8 +53,8 @@ static void take(struct split *s, const struct signal *signal)
         s->time_us = signal->time_us;
     if (signal->kind == SIGNAL_STEP) {
         s->progressed = true;
-        if (signal->step.step > s->highest)
-            s->highest = signal->step.step;
+        if (signal->step.step != STEP_NONE)
+            s->last = signal->step.step;
     }
     s->failed |= shows_failure(signal);
     if (ends_attempt(signal)) {

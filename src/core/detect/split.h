@@ -10,7 +10,7 @@ struct split {
     bool progressed; /* steps were seen in the current attempt */
     bool failed;     /* it shows a failure */
     bool ended;      /* its launcher or the scheduler told its end */
-    int64_t highest; /* step */
+    int64_t last;    /* step */
     bool any;        /* anything at all was seen */
     usec_t ended_us, time_us;
 };
