@@ -160,9 +160,31 @@ static int32_t read_signal(const struct capture *c)
         const char *name;
         int32_t number;
     } names[] = {
-        {"HUP", 1},   {"INT", 2},   {"QUIT", 3},  {"ILL", 4},   {"TRAP", 5},  {"ABRT", 6},
-        {"BUS", 7},   {"FPE", 8},   {"KILL", 9},  {"USR1", 10}, {"SEGV", 11}, {"USR2", 12},
-        {"PIPE", 13}, {"ALRM", 14}, {"TERM", 15}, {"XCPU", 24}, {"XFSZ", 25}, {"SYS", 31},
+        {"HUP", 1},
+        {"INT", 2},
+        {"QUIT", 3},
+        {"ILL", 4},
+        {"TRAP", 5},
+        {"ABRT", 6},
+        {"BUS", 7},
+        {"FPE", 8},
+        {"KILL", 9},
+        {"USR1", 10},
+        {"SEGV", 11},
+        {"USR2", 12},
+        {"PIPE", 13},
+        {"ALRM", 14},
+        {"TERM", 15},
+        {"XCPU", 24},
+        {"XFSZ", 25},
+        {"SYS", 31},
+        {"Illegal instruction", 4},
+        {"Aborted", 6},
+        {"Bus error", 7},
+        {"Floating point exception", 8},
+        {"Killed", 9},
+        {"Segmentation fault", 11},
+        {"Terminated", 15},
     };
     struct capture rest = *c;
 

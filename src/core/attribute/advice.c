@@ -44,12 +44,13 @@ static enum advice of_class(const struct judge *j)
 {
     switch (j->in->class) {
     case CLASS_HEALTHY:
-    case CLASS_STRAGGLER: /* without a named node another start changes nothing */
         return ADVICE_NONE;
+    case CLASS_STRAGGLER: /* without a name another start changes nothing */
+        return hardware_cause(j->in->cause) ? ADVICE_RESTART_EXCLUDING : ADVICE_NONE;
     case CLASS_HANG:
         if (j->in->finished || j->holdup.kind == HOLDUP_DESYNC)
             return ADVICE_STOP;
-        return ADVICE_RESTART;
+        return hardware_cause(j->in->cause) ? ADVICE_RESTART_EXCLUDING : ADVICE_RESTART;
     default:
         if (j->in->cause == CAUSE_HOST_OOM && j->in->progress.steps_seen >= STEPS_PROVE)
             return ADVICE_RESTART;

@@ -81,7 +81,7 @@ static int compare_hits(const void *a, const void *b)
 
 static bool is_interrupt(const struct hit *h)
 {
-    return cause_domain(h->s.cause) == DOMAIN_SCHEDULER && h->s.role != ROLE_NOISE;
+    return cause_domain(h->s.cause) == DOMAIN_SCHEDULER && h->s.role <= ROLE_CONFIRM;
 }
 
 static bool is_wait(const struct signal *s)
@@ -96,8 +96,9 @@ static bool tells_end(const struct signal *s)
 {
     if (s->kind == SIGNAL_EXIT)
         return s->exit.code != 0 || s->exit.signal != 0;
-    return s->role == ROLE_CONFIRM || (s->role == ROLE_CASCADE && s->confidence >= CASCADE_HEARD) ||
-           (s->role == ROLE_TEARDOWN && s->layer == LAYER_SCHEDULER);
+    if (s->role == ROLE_CASCADE || s->role == ROLE_TEARDOWN)
+        return s->confidence >= CASCADE_HEARD || s->layer == LAYER_SCHEDULER;
+    return s->role == ROLE_CONFIRM;
 }
 
 static void look_at_ends(struct judge *j)

@@ -79,17 +79,37 @@ static void name_by_hits(struct judge *j)
         j->in->culprits.n_ranks = 0;
 }
 
-/* The launcher's first failing process is the one under the sick GPU, unless others fail alike. */
+/* The only rank that a coordinator or launcher misses. */
+static int32_t missed_rank(const struct judge *j)
+{
+    int32_t rank = RANK_NONE;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (s->role != ROLE_SYMPTOM || s->cause != CAUSE_UNKNOWN || s->blame != BLAME_RANK ||
+            s->kind == SIGNAL_COLLECTIVE || s->who.rank == RANK_NONE)
+            continue;
+        if (rank != RANK_NONE && rank != s->who.rank)
+            return RANK_NONE;
+        rank = s->who.rank;
+    }
+    return rank;
+}
+
+/* Hardware text without a name: the first failing process, or the only one that is missed, is the
+ * one under the sick GPU, unless others fail alike. */
 static void name_exit_under_hardware(struct judge *j)
 {
     const struct exit_seen *x = j->first_exit;
+    int32_t rank = x && x->who.rank != RANK_NONE ? x->who.rank : missed_rank(j);
 
-    if (j->in->culprits.n_ranks > 0 || !x || x->who.rank == RANK_NONE || j->n_failing_ranks > 1)
+    if (j->in->culprits.n_ranks > 0 || rank == RANK_NONE || j->n_failing_ranks > 1)
         return;
-    name_rank(j, x->who.rank);
+    name_rank(j, rank);
     if (j->in->cause == CAUSE_GPU_HARDWARE && j->in->confidence >= HARD_CONFIDENCE &&
         j->in->culprits.n_nodes == 0)
-        name_node(j, *x->who.node ? x->who.node : roster_node(&j->e->roster, x->who.rank));
+        name_node(j, x && *x->who.node ? x->who.node : roster_node(&j->e->roster, rank));
 }
 
 /* A code that usually points to the program, again and again on one device over a long time. */

@@ -250,12 +250,28 @@ static bool rule_stood_still(struct judge *j)
 
 /* ---- what is left ---- */
 
+static const struct series *rate_of(const struct judge *j, const struct series *time)
+{
+    for (uint32_t i = 0; i < j->e->n_rate; i++)
+        if (streq(j->e->rate[i]->signature, time->signature))
+            return j->e->rate[i];
+    return NULL;
+}
+
+static const struct series *find_slow(const struct judge *j)
+{
+    for (uint32_t i = 0; i < j->e->n_time; i++)
+        if (steps_slowed(j->e->time[i], rate_of(j, j->e->time[i])))
+            return j->e->time[i];
+    return NULL;
+}
+
 static bool rule_symptom(struct judge *j)
 {
     const struct hit *s = primary_symptom(j);
     int32_t confidence;
 
-    if (!s)
+    if (!s || (j->slow && !j->told_end))
         return false;
     j->primary = s;
     confidence = confidence_combine(j, s->s.cause, s->s.confidence);
@@ -346,19 +362,8 @@ static bool rule_victims(struct judge *j)
     return true;
 }
 
-static const struct series *rate_of(const struct judge *j, const struct series *time)
-{
-    for (uint32_t i = 0; i < j->e->n_rate; i++)
-        if (streq(j->e->rate[i]->signature, time->signature))
-            return j->e->rate[i];
-    return NULL;
-}
-
 static bool rule_slow(struct judge *j)
 {
-    for (uint32_t i = 0; i < j->e->n_time && !j->slow; i++)
-        if (steps_slowed(j->e->time[i], rate_of(j, j->e->time[i])))
-            j->slow = j->e->time[i];
     if (!j->slow || j->in->finished)
         return false;
     set(j, CLASS_STRAGGLER, CAUSE_UNKNOWN, 60);
@@ -381,11 +386,14 @@ void rules_apply(struct judge *j)
     };
 
     j->in->finished = j->e->finished || all_steps_done(j);
+    j->slow = find_slow(j);
     for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
         if (rules[i](j))
             break;
     if (j->in->class != CLASS_CRASH && j->in->class != CLASS_INTERRUPTED)
         j->primary = NULL;
+    if (j->in->class != CLASS_STRAGGLER)
+        j->slow = NULL;
 }
 
 /* Independent pieces of evidence for one cause: 1 - prod(1 - c_i) (algorithms b.2.7). */
