@@ -347,6 +347,19 @@ static void settle(struct hit *hits, size_t n)
     }
 }
 
+/* By place; at the same place in the order of the catalogue, in which they are. */
+static void sort_hits(struct hit *hits, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        struct hit moved = hits[i];
+        size_t j = i;
+
+        for (; j > 0 && hits[j - 1].start > moved.start; j--)
+            hits[j] = hits[j - 1];
+        hits[j] = moved;
+    }
+}
+
 size_t matcher_line(struct matcher *m, const char *line, size_t len, struct hit hits[HITS_MAX])
 {
     struct candidates found;
@@ -364,8 +377,10 @@ size_t matcher_line(struct matcher *m, const char *line, size_t len, struct hit 
         if (!has_hit(&w, &m->expressions.v[c->expression], c->at))
             try_expression(&w, c->expression, c->at, c->times);
     }
-    if (w.n > 1)
+    if (w.n > 1) {
         settle(hits, w.n);
+        sort_hits(hits, w.n);
+    }
     return w.n;
 }
 

@@ -32,8 +32,8 @@ const struct catalog *matcher_catalog(const struct matcher *m);
  * tried on every line that is looked at closely, and makes none be looked at. */
 const char *matcher_wordless(const struct matcher *m, const struct entry *e);
 
-/* Fills hits[0..n) in the order of the catalogue, dropped ones included; returns n. An entry may
- * hit several times, where a line holds several messages. */
+/* Fills hits[0..n) in the order of the line, dropped ones included; returns n. An entry may hit
+ * several times, where a line holds several messages. */
 size_t matcher_line(struct matcher *m, const char *line, size_t len, struct hit hits[HITS_MAX]);
 
 /* Whether an entry that is more than progress or noise may match a raw record; quick. */

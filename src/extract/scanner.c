@@ -24,10 +24,7 @@
 #include "extract/scanner.h"
 
 #include "base/alloc.h"
-#include "base/intset.h"
-#include "base/str.h"
-#include "extract/facts.h"
-#include "extract/line.h"
+#include "extract/record.h"
 #include "extract/trigger.h"
 
 #include <assert.h>
@@ -49,22 +46,13 @@
 
 struct scanner {
     struct matcher *matcher;
-    struct scanner_options options;
-    scanner_sink_fn sink;
-    void *ctx;
+    struct record_reader *reader;
+    uint64_t size; /* of the log, 0 = not known */
     struct scanner_counters counters;
-    char node[NODE_NAME_LEN];
 
     uint64_t line;       /* number of the line in which the next record begins */
     uint64_t offset;     /* of the next byte to be processed */
     uint64_t full_until; /* offset up to which all is looked at, because of a failure before */
-    uint64_t steps;      /* step signals so far */
-
-    struct log_clock clock;
-    usec_t told_us;      /* time of the last signal, as the log shows it */
-    struct intset ranks; /* that have shown themselves */
-    struct line first;   /* what the first record of line first_line has in front */
-    uint64_t first_line;
 
     size_t held_len, fill; /* of held: a whole block that waits; of next: the block being filled */
     char *held, *next;
@@ -73,7 +61,6 @@ struct scanner {
     uint64_t carry_from;
     bool carry_is_piece; /* the first OVERLAP_BYTES of it have been looked at */
     char carry[RECORD_BYTES];
-    char clean[RECORD_BYTES + 1];
 
     struct trigger_set *trigger_set; /* made when first needed */
     unsigned relearned;              /* how often it was made anew */
@@ -88,16 +75,11 @@ struct scanner *scanner_new(struct matcher *m, const struct scanner_options *o,
     struct scanner *s = xnew(struct scanner);
 
     s->matcher = m;
-    s->options = *o;
-    s->sink = sink;
-    s->ctx = ctx;
+    s->reader = record_reader_new(m, o, sink, ctx);
+    s->size = o->size;
     s->line = 1;
-    s->told_us = USEC_UNKNOWN;
-    s->clock = (struct log_clock){o->now_us > 0 ? o->now_us : USEC_UNKNOWN, USEC_UNKNOWN};
     s->held = xmalloc(BLOCK_BYTES);
     s->next = xmalloc(BLOCK_BYTES);
-    if (o->node)
-        STR_COPY(s->node, o->node);
     return s;
 }
 
@@ -106,7 +88,7 @@ struct scanner *scanner_free(struct scanner *s)
     if (!s)
         return NULL;
     trigger_set_free(s->trigger_set);
-    intset_done(&s->ranks);
+    record_reader_free(s->reader);
     free(s->held);
     free(s->next);
     free(s);
@@ -161,133 +143,28 @@ static const char *last_record_end(const char *data, size_t len)
     return cr ? cr + 1 : lf ? lf + 1 : NULL;
 }
 
-/* Whether a hit shows more than that the job is alive. */
-static bool is_grave(const struct hit *hit)
-{
-    switch (hit->entry->role) {
-    case ROLE_PROGRESS:
-    case ROLE_NOISE:
-    case ROLE_CHECKPOINT:
-    case ROLE_PHASE:
-        return false;
-    default:
-        return !hit->dropped_by;
-    }
-}
-
-static void emit(struct scanner *s, struct signal *signal, uint64_t offset)
-{
-    signal->file = s->options.file;
-    signal->line = s->line;
-    signal->offset = offset;
-    s->steps += signal->kind == SIGNAL_STEP;
-    s->counters.signals++;
-    s->sink(s->ctx, signal);
-}
-
-/* A record in the middle of a line (a bar that was rewritten) has its prefix at the beginning of
- * the line. */
-static void inherit(struct scanner *s, struct line *line)
-{
-    const struct line *first = &s->first;
-
-    if (s->first_line != s->line || line->stream != 0) {
-        s->first_line = s->line;
-        s->first = *line;
-        return;
-    }
-    line->rank = first->rank;
-    line->local_rank = first->local_rank;
-    line->stream = first->stream;
-    if (line->node[0] == '\0')
-        STR_COPY(line->node, first->node);
-    if (line->time_us == USEC_UNKNOWN)
-        line->time_us = first->time_us;
-}
-
-/* Tells that the job writes: once a second of the log's own time, and when a rank first shows. */
-static void note_output(struct scanner *s, const struct line *line, bool told, uint64_t offset)
-{
-    bool is_new = line->rank != RANK_NONE && intset_add(&s->ranks, line->rank);
-    struct signal signal;
-
-    if (told)
-        s->told_us = line->time_us != USEC_UNKNOWN ? line->time_us : s->told_us;
-    else if (line->time_us != USEC_UNKNOWN &&
-             (s->told_us == USEC_UNKNOWN || line->time_us >= s->told_us + USEC_PER_SEC))
-        is_new = true;
-    if (told || !is_new)
-        return;
-    signal = signal_make(SIGNAL_OUTPUT, s->options.provenance);
-    signal.time_us = line->time_us;
-    signal.who.rank = line->rank;
-    signal.who.local_rank = line->local_rank;
-    STR_COPY(signal.who.node, line->node);
-    s->told_us = line->time_us != USEC_UNKNOWN ? line->time_us : s->told_us;
-    emit(s, &signal, offset);
-}
-
-/* Looks closely at a stripped record. Hits that end before `seen` are known already. */
-static void scan_text(struct scanner *s, const char *text, size_t len, const char *seen,
-                      uint64_t offset)
-{
-    struct hit hits[HITS_MAX];
-    struct line line;
-    bool told = false;
-    size_t n;
-
-    line_read(&s->clock, text, len, &line);
-    if (line.whole_len == 0)
-        return;
-    inherit(s, &line);
-    if (line.node[0] == '\0')
-        STR_COPY(line.node, s->node);
-    n = matcher_line(s->matcher, line.text, line.len, hits);
-    for (size_t i = 0; i < n; i++) {
-        struct signal signal;
-
-        if (hits[i].dropped_by || line.text + hits[i].end <= seen)
-            continue;
-        signal =
-            facts_from_hit(matcher_catalog(s->matcher), &hits[i], &line, s->options.provenance);
-        emit(s, &signal, offset);
-        told = true;
-    }
-    note_output(s, &line, told, offset);
-}
-
-/* Looks closely at a record, of which the first `seen` bytes have been looked at before. */
-static void scan_record(struct scanner *s, const char *raw, size_t len, size_t seen,
+static void read_record(struct scanner *s, const char *raw, size_t len, size_t seen,
                         uint64_t offset)
 {
-    size_t stripped_seen = seen > 0 ? line_strip(raw, seen, s->clean) : 0;
-    size_t n = line_strip(raw, len, s->clean), from = 0;
+    struct place place = {s->line, offset};
 
-    /* A CR that was spelled out splits a record, too. */
-    while (from <= n) {
-        const char *cr = memchr(s->clean + from, '\r', n - from);
-        size_t to = cr ? (size_t)(cr - s->clean) : n;
-
-        scan_text(s, s->clean + from, to - from, s->clean + stripped_seen, offset);
-        from = to + 1;
-    }
+    record_read(s->reader, raw, len, seen, &place);
 }
 
 /* A record of any length, in pieces where it must be. */
-static void scan_long_record(struct scanner *s, const char *raw, size_t len, uint64_t offset)
+static void read_long_record(struct scanner *s, const char *raw, size_t len, uint64_t offset)
 {
     size_t seen = 0;
 
-    if (len > RECORD_BYTES)
-        s->counters.cut_lines++;
+    s->counters.cut_lines += len > RECORD_BYTES;
     while (len > RECORD_BYTES) {
-        scan_record(s, raw, RECORD_BYTES, seen, offset);
+        read_record(s, raw, RECORD_BYTES, seen, offset);
         seen = OVERLAP_BYTES;
         raw += RECORD_BYTES - OVERLAP_BYTES;
         len -= RECORD_BYTES - OVERLAP_BYTES;
         offset += RECORD_BYTES - OVERLAP_BYTES;
     }
-    scan_record(s, raw, len, seen, offset);
+    read_record(s, raw, len, seen, offset);
 }
 
 /* A stretch of whole records within a block. */
@@ -322,7 +199,7 @@ static void scan_next(struct scanner *s, struct span *span)
     size_t whole = end ? (size_t)(end - from) : span->len - span->pos;
     size_t text = end ? whole - 1 : whole;
 
-    scan_long_record(s, from, text, span->offset + span->pos);
+    read_long_record(s, from, text, span->offset + span->pos);
     if (end && end[-1] == '\n')
         s->line++;
     span->pos += whole;
@@ -337,49 +214,25 @@ static void scan_up_to(struct scanner *s, struct span *span, size_t pos)
 /* A few records for their progress. */
 static void sample(struct scanner *s, struct span *span)
 {
-    uint64_t enough = s->steps + SAMPLE_STEPS;
+    uint64_t enough = record_steps(s->reader) + SAMPLE_STEPS;
 
-    for (int i = 0; i < SAMPLE_RECORDS && span->pos < span->len && s->steps < enough; i++)
+    for (int i = 0; i < SAMPLE_RECORDS && span->pos < span->len; i++) {
+        if (record_steps(s->reader) >= enough)
+            break;
         scan_next(s, span);
+    }
 }
 
-enum weight {
-    WEIGHT_NONE,  /* nothing matches but progress or noise */
-    WEIGHT_LIGHT, /* the record alone matters */
-    WEIGHT_GRAVE, /* its surroundings, too */
-};
-
-static enum weight weigh_hits(const struct hit *hits, size_t n)
-{
-    enum weight weight = WEIGHT_NONE;
-
-    for (size_t i = 0; i < n; i++)
-        if (is_grave(&hits[i]))
-            return WEIGHT_GRAVE;
-        else if (hits[i].entry->role == ROLE_CHECKPOINT || hits[i].entry->role == ROLE_PHASE)
-            weight = WEIGHT_LIGHT;
-    return weight;
-}
-
-/* Weighs the record around data[at]. */
-static enum weight weigh_record(struct scanner *s, struct span *span, size_t at)
+/* Weighs the record around data[at]; learns from those that weigh nothing. */
+static enum record_weight weigh_record(struct scanner *s, struct span *span, size_t at)
 {
     size_t begin = record_begin(span, at);
     const char *raw = span->data + begin, *end = first_record_end(raw, span->len - begin);
     size_t len = (end ? (size_t)(end - span->data) : span->len) - begin;
-    enum weight weight = WEIGHT_NONE;
-    struct log_clock clock = s->clock;
-    struct hit hits[HITS_MAX];
-    struct line line;
+    enum record_weight weight = record_weigh(s->reader, raw, len);
 
     span->weighed = begin + len;
-    if (len > RECORD_BYTES)
-        return WEIGHT_GRAVE;
-    if (matcher_may_matter(s->matcher, raw, len)) {
-        line_clean(&clock, raw, len, s->clean, &line);
-        weight = weigh_hits(hits, matcher_line(s->matcher, line.text, line.len, hits));
-    }
-    if (weight == WEIGHT_NONE && s->vain++ < 2 * VAIN_MAX)
+    if (weight == RECORD_NONE && s->vain++ < 2 * VAIN_MAX)
         rarity_learn(&s->common, raw, len);
     return weight;
 }
@@ -407,12 +260,12 @@ static void scan_triggered(struct scanner *s, struct span *span, size_t *next, s
     for (; *next < t->n && t->at[*next] < end; ++*next) {
         size_t at = t->at[*next];
 
-        enum weight weight;
+        enum record_weight weight;
 
         if (at < span->pos || at < span->weighed)
             continue;
         weight = weigh_record(s, span, at);
-        if (weight == WEIGHT_GRAVE) {
+        if (weight == RECORD_GRAVE) {
             size_t back =
                 at > span->pos + BEFORE_BYTES ? record_begin(span, at - BEFORE_BYTES) : span->pos;
 
@@ -420,7 +273,7 @@ static void scan_triggered(struct scanner *s, struct span *span, size_t *next, s
                 skip_to(s, span, back);
             s->full_until = span->offset + at + AFTER_BYTES;
             scan_up_to(s, span, at + AFTER_BYTES < span->len ? at + AFTER_BYTES : span->len);
-        } else if (weight == WEIGHT_LIGHT) {
+        } else if (weight == RECORD_LIGHT) {
             skip_to(s, span, record_begin(span, at));
             scan_next(s, span);
         }
@@ -470,7 +323,7 @@ static void extend_carry(struct scanner *s, const char *data, size_t len)
         if (s->carry_len < RECORD_BYTES)
             return;
         s->counters.cut_lines += !s->carry_is_piece;
-        scan_record(s, s->carry, s->carry_len, s->carry_is_piece ? OVERLAP_BYTES : 0,
+        read_record(s, s->carry, s->carry_len, s->carry_is_piece ? OVERLAP_BYTES : 0,
                     s->carry_from);
         memmove(s->carry, s->carry + s->carry_len - OVERLAP_BYTES, OVERLAP_BYTES);
         s->carry_from += s->carry_len - OVERLAP_BYTES;
@@ -479,9 +332,15 @@ static void extend_carry(struct scanner *s, const char *data, size_t len)
     }
 }
 
-static void finish_carry(struct scanner *s)
+static void finish_carry(struct scanner *s, bool at_end)
 {
-    scan_record(s, s->carry, s->carry_len, s->carry_is_piece ? OVERLAP_BYTES : 0, s->carry_from);
+    struct place place = {s->line, s->carry_from};
+    size_t seen = s->carry_is_piece ? OVERLAP_BYTES : 0;
+
+    if (at_end)
+        record_read_last(s->reader, s->carry, s->carry_len, seen, &place);
+    else
+        record_read(s->reader, s->carry, s->carry_len, seen, &place);
     s->carry_len = 0;
     s->carry_is_piece = false;
 }
@@ -503,7 +362,7 @@ static void process(struct scanner *s, const char *data, size_t len, bool all)
         s->offset += n;
         if (!end)
             return;
-        finish_carry(s);
+        finish_carry(s, false);
         s->line += end[-1] == '\n';
     }
     end = last_record_end(data, len);
@@ -526,7 +385,7 @@ static bool is_head(const struct scanner *s)
 /* Whether the block at s->offset is one of the last two of a log whose size is known. */
 static bool is_tail(const struct scanner *s)
 {
-    return s->options.size != 0 && s->offset + 2 * BLOCK_BYTES > s->options.size;
+    return s->size != 0 && s->offset + 2 * BLOCK_BYTES > s->size;
 }
 
 static void release_held(struct scanner *s, bool all)
@@ -542,7 +401,7 @@ static void release_held(struct scanner *s, bool all)
 static void take_block(struct scanner *s, const char *data)
 {
     release_held(s, false);
-    if (s->options.size != 0) {
+    if (s->size != 0) {
         process(s, data, BLOCK_BYTES, is_head(s) || is_tail(s));
         return;
     }
@@ -586,6 +445,8 @@ void scanner_flush(struct scanner *s)
     s->fill = 0;
     if (fill > 0)
         process(s, s->next, fill, fill <= SMALL_BYTES);
+    record_flush(s->reader);
+    s->counters.signals = record_signals(s->reader);
 }
 
 void scanner_finish(struct scanner *s)
@@ -596,10 +457,12 @@ void scanner_finish(struct scanner *s)
     s->fill = 0;
     process(s, s->next, fill, true);
     if (s->carry_len > 0) {
-        finish_carry(s);
+        finish_carry(s, true);
         s->line++;
     }
+    record_flush(s->reader);
     s->counters.lines = s->line - 1;
+    s->counters.signals = record_signals(s->reader);
 }
 
 const struct scanner_counters *scanner_counters(const struct scanner *s)
