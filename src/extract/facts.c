@@ -335,20 +335,19 @@ static size_t skip_continuation(const char *s, size_t from, size_t len)
     return from;
 }
 
-/* The line, or the part around the match when it is too long to keep. */
-static void fill_text(const struct hit *hit, const struct line *line, struct signal *s)
+void facts_text(struct signal *s, const struct line *line, size_t match, size_t keep)
 {
-    size_t prefix = (size_t)(line->text - line->whole), keep = sizeof(s->text) - 1;
-    size_t match = prefix + hit->start, from = 0;
+    size_t prefix = (size_t)(line->text - line->whole), from = 0;
 
+    match += prefix;
     if (line->whole_len > keep && match > keep / 2)
         from = skip_continuation(line->whole, match - keep / 4, line->whole_len);
+    s->message = 0;
     if (from < prefix)
-        s->message =
-            (uint32_t)str_sanitize(s->text, sizeof(s->text), line->whole + from, prefix - from);
+        s->message = (uint32_t)str_sanitize(s->text, keep + 1, line->whole + from, prefix - from);
     else
         prefix = from;
-    str_sanitize(s->text + s->message, sizeof(s->text) - s->message, line->whole + prefix,
+    str_sanitize(s->text + s->message, keep + 1 - s->message, line->whole + prefix,
                  line->whole_len - prefix);
 }
 
@@ -380,6 +379,6 @@ struct signal facts_from_hit(const struct catalog *c, const struct hit *hit,
     fill_entity(hit, line, &s.who);
     judge_xid(c, hit, &s);
     fill_facts(hit, &s);
-    fill_text(hit, line, &s);
+    facts_text(&s, line, hit->start, sizeof(s.text) - 1);
     return s;
 }

@@ -11,6 +11,9 @@
 struct signal facts_from_hit(const struct catalog *c, const struct hit *hit,
                              const struct line *line, enum provenance provenance);
 
+/* Fills text and message: the line, or the part around the match when it is longer than keep. */
+void facts_text(struct signal *s, const struct line *line, size_t match, size_t keep);
+
 /* PCI addresses in any spelling ("00000000:4D:00.0", "4d:00.0", "PCI:0000:4d:00") to the form
  * "0000:4d:00"; false and an empty ret when it is none. */
 bool facts_device(const char *s, size_t len, char ret[DEVICE_NAME_LEN]);

@@ -198,7 +198,7 @@ static void tell_counter(struct record_reader *r, struct reading *g)
     signal.who.rank = g->line.rank;
     signal.who.local_rank = g->line.local_rank;
     STR_COPY(signal.who.node, g->line.node);
-    str_sanitize(signal.text, sizeof(signal.text), g->line.text, g->line.len);
+    facts_text(&signal, &g->line, 0, sizeof(signal.text) - 1);
     g->told = true;
     emit(r, &signal, g->place);
 }
@@ -235,8 +235,8 @@ static bool tell_repaired(struct record_reader *r, const struct line *line, cons
     size_t n;
     bool told = false;
 
-    as_read.text = repaired;
-    as_read.len = len;
+    as_read.whole = as_read.text = repaired;
+    as_read.whole_len = as_read.len = len;
     n = matcher_line(r->matcher, repaired, len, hits);
     for (size_t i = 0; i < n; i++) {
         struct signal signal;
@@ -244,7 +244,7 @@ static bool tell_repaired(struct record_reader *r, const struct line *line, cons
         if (hits[i].dropped_by || hits[i].end <= from)
             continue;
         signal = signal_of(r, &hits[i], &as_read);
-        str_sanitize(signal.text, EXCERPT_KEPT, line->text, line->len);
+        facts_text(&signal, line, 0, EXCERPT_KEPT);
         add_remark(&signal, remark);
         told = true;
         emit(r, &signal, place);
@@ -297,8 +297,8 @@ static bool tell_shuffled(struct record_reader *r, const struct shuffled *found)
     struct line line = g->records[i].line;
     int n;
 
-    line.text = g->text + g->records[i].at;
-    line.len = (i + 1 < g->n ? g->records[i + 1].at : g->len) - g->records[i].at;
+    line.whole = line.text = g->text + g->records[i].at;
+    line.whole_len = line.len = (i + 1 < g->n ? g->records[i + 1].at : g->len) - g->records[i].at;
     snprintf(remark, sizeof(remark), "%u processes at once: %.*s", found->copies, l->len, l->s);
     if (tell_repaired(r, &line, l->s, l->len, 0, remark, &g->records[i].place))
         return true;

@@ -236,10 +236,10 @@ static void exceptions_carry_the_frame_of_the_user(void **state)
             "[rank0]: lab.Oddity: never seen before\n");
     s = find(w, "t.value");
     assert_int_equal(s->who.rank, 1);
-    assert_string_equal(s->text, "ValueError: x  (train.py:71 in step)");
+    assert_string_equal(s->text + s->message, "ValueError: x  (train.py:71 in step)");
     s = find(w, "python.exception");
     assert_int_equal(s->who.rank, 0);
-    assert_string_equal(s->text, "lab.Oddity: never seen before  (eval.py:5 in run)");
+    assert_string_equal(s->text + s->message, "lab.Oddity: never seen before  (eval.py:5 in run)");
 }
 
 /* Two ranks without prefix, as Python writes its parts: line by line, and parts of lines. */
@@ -408,7 +408,7 @@ static void failures_are_never_sampled(void **state)
         for (uint64_t i = 0; i < s->offset; i++)
             line += b.s[i] == '\n';
         assert_int_equal(s->line, line);
-        assert_memory_equal(strstr(b.s + s->offset, "ValueError"), s->text, strlen(s->text));
+        assert_memory_equal(b.s + s->offset, s->text, strlen(s->text));
     }
     strbuf_done(&b);
 }
