@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* All forms have HH:MM:SS in common. That is sought first; then the date is read leftwards from
- * it, and fraction, zone and the year of ctime rightwards:
+/* All forms but one ("2026-01-02 03:04") have HH:MM:SS in common. That is sought first; then the
+ * date is read leftwards from it, and fraction, zone and the year of ctime rightwards:
  *
  *   2026-01-02T03:04:05.678901Z    2026-01-02 03:04:05,678 +0100   2026/01/02 03:04:05
  *   10/23/2024 17:14:38            02/26 21:14:05                  Feb  6 03:08:40 (syslog)
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define SEARCH_BYTES 72
+#define MINUTE_BYTES 24 /* a time without seconds stands right at the beginning */
 
 struct date {
     int64_t year; /* 0 = not given */
@@ -257,6 +258,26 @@ static void finish_reading(struct log_clock *c, const char *s, size_t len, size_
         c->last_us = r->time_us;
 }
 
+/* "2026-01-02 03:04", as watchers write that look every few minutes. */
+static bool read_minute(struct log_clock *c, const char *s, size_t len, struct clock_reading *ret)
+{
+    for (size_t at = 11; at + 5 <= len && at < MINUTE_BYTES; at++) {
+        int hour = digits(s + at, 2), minute = digits(s + at + 3, 2);
+        struct date d;
+
+        if (s[at + 2] != ':' || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
+            (s[at - 1] != ' ' && s[at - 1] != 'T') ||
+            (at + 5 < len && (is_digit(s[at + 5]) || s[at + 5] == ':')) ||
+            !read_long_date(s, at - 1, &d, &ret->begin))
+            continue;
+        ret->end = at + 5;
+        ret->time_us = at_midnight(d.year, &d) + hour * USEC_PER_HOUR + minute * USEC_PER_MIN;
+        c->last_us = ret->time_us;
+        return true;
+    }
+    return false;
+}
+
 bool clock_read(struct log_clock *c, const char *s, size_t len, struct clock_reading *ret)
 {
     size_t n = len < SEARCH_BYTES ? len : SEARCH_BYTES;
@@ -280,7 +301,7 @@ bool clock_read(struct log_clock *c, const char *s, size_t len, struct clock_rea
         read_fraction(s, len, &ret->end);
         return true;
     }
-    return false;
+    return read_minute(c, s, len, ret);
 }
 
 size_t clock_read_uptime(const char *s, size_t len, usec_t *ret)

@@ -170,12 +170,14 @@ static void clocks_are_read(void **state)
         {"submitit INFO (2022-10-03 02:31:40,204) - x", "2022-10-03T02:31:40.204Z"},
         {"[titan] 2024-11-13 23:25:56,139 - root - INFO - x", "2024-11-13T23:25:56.139Z"},
         {"  time      : 2022-07-30_05:48:31", "2022-07-30T05:48:31.000Z"},
+        {"--- watch 2024-04-02 19:40 RUNNING ---", "2024-04-02T19:40:00.000Z"},
         /* None of these is a time. */
         {"12:34:56 up", "-"},
         {" 45%|####  | 45/100 [00:12:10<00:15:00, 3.4it/s]", "-"},
         {"2024-13-45 03:04:05 x", "-"},
         {"frame 2024-01-01 99:99:99", "-"},
         {"aa:bb:cc:dd:ee:ff 0000:4d:00.0", "-"},
+        {"the run of this model was started at 2024-04-02 19:40", "-"},
         {"no clock at all", "-"},
     };
     char text[TIMESTAMP_TEXT_MAX];

@@ -19,8 +19,9 @@
 #define CLOCK_SKEW      (2 * USEC_PER_SEC)
 #define NEAR_LINES      400 /* without clocks: two tracebacks of one failure are not farther apart */
 #define LATE_STEPS      3
-#define SPARSE          (2 * USEC_PER_MIN) /* between two lines of a watcher, at least */
-#define SPARSE_FEW      20                 /* lines of the end of work that do not count */
+#define SPARSE          (2 * USEC_PER_MIN)  /* between two lines of a watcher, at least */
+#define SILENCE_MAX     (14 * USEC_PER_DAY) /* more is two clocks that disagree about the year */
+#define SPARSE_FEW      20                  /* lines of the end of work that do not count */
 #define PATIENCE_MIN    (15 * USEC_PER_MIN)
 #define PATIENCE_START  (30 * USEC_PER_MIN)
 #define PATIENCE_PHASE  (90 * USEC_PER_MIN)
@@ -145,6 +146,8 @@ static usec_t silence_of(const struct evidence *e)
     if (e->silence_first_us == USEC_UNKNOWN)
         return 0;
     span = e->silence_end_us - e->silence_first_us;
+    if (span > SILENCE_MAX)
+        return 0;
     return (usec_t)e->silence_lines * SPARSE <= span + SPARSE * SPARSE_FEW ? span : 0;
 }
 

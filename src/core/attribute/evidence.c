@@ -479,6 +479,13 @@ static bool is_latest(const struct pace *p, const struct signal *s, usec_t now)
     return s->step.step > p->last.step;
 }
 
+/* Silence is counted anew from the last sign of work. */
+static void end_silence(struct evidence *e)
+{
+    e->silence_first_us = e->silence_end_us = USEC_UNKNOWN;
+    e->silence_lines = 0;
+}
+
 static struct sample sample_at(const struct signal *s)
 {
     struct sample p = {.value = METRIC_NAN,
@@ -504,8 +511,7 @@ static void note_progress_line(struct evidence *e, const struct signal *s, usec_
         p->last_us = now;
     p->any = true;
     e->phase = PHASE_STEADY;
-    e->silence_first_us = e->silence_end_us = USEC_UNKNOWN;
-    e->silence_lines = 0;
+    end_silence(e);
 }
 
 /* Waits and ends that the same file reported before this step are over. */
@@ -668,6 +674,7 @@ void evidence_add(struct evidence *e, const struct signal *s)
         add_checkpoint(e, s);
         break;
     case SIGNAL_PHASE:
+        end_silence(e);
         e->phase = s->phase.edge == EDGE_END ? PHASE_STEADY : s->phase.phase;
         break;
     case SIGNAL_COLLECTIVE:

@@ -176,10 +176,16 @@ static bool all_steps_done(const struct judge *j)
     return false;
 }
 
-/* A gap of whole hours is two time zones in one file, not an idle job. */
+/* A gap of whole hours is two time zones in one file, not an idle job; one of weeks is a wrong
+ * guess of a year. */
+#define CLOCKS_DISAGREE (14 * USEC_PER_DAY)
+
 static bool is_zone_shift(usec_t gap, usec_t slack)
 {
     usec_t rest = gap % USEC_PER_HOUR;
+
+    if (gap > CLOCKS_DISAGREE)
+        return true;
 
     return gap >= USEC_PER_HOUR - slack && (rest <= slack || rest >= USEC_PER_HOUR - slack);
 }
