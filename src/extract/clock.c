@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define SEARCH_BYTES 72
-#define MINUTE_BYTES 24 /* a time without seconds stands right at the beginning */
+#define MINUTE_BYTES 40 /* a time without seconds stands right at the beginning */
 
 struct date {
     int64_t year; /* 0 = not given */

@@ -261,4 +261,7 @@ void culprit_name(struct judge *j)
         name_by_vote(j);
     if (j->in->culprits.n_nodes == 0)
         name_failing_rank(j);
+    if (j->in->culprits.n_nodes + j->in->culprits.n_ranks == 0 &&
+        (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN))
+        name_missing(j);
 }

@@ -85,6 +85,20 @@ static void add_role(struct judge *j, enum role role, uint32_t most, uint32_t ea
     }
 }
 
+/* Lines that only confirm, but the same cause; what the scheduler says of its own act. */
+static void add_confirming(struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current && j->in->n_evidence < EVIDENCE_MAX; i++) {
+        const struct hit *h = j->current[i];
+        bool same = h->s.role == ROLE_CONFIRM && h->s.cause == j->in->cause;
+        bool act = j->in->class == CLASS_INTERRUPTED && h->s.layer == LAYER_SCHEDULER &&
+                   h->s.role == ROLE_TEARDOWN;
+
+        if ((same || act) && h->s.cause != CAUSE_UNKNOWN && times_shown(j->in, h->s.signature) == 0)
+            add_hit(j, h);
+    }
+}
+
 static void add_rise(struct judge *j, const struct series *s)
 {
     if (s->last_before.value != METRIC_NAN)
@@ -154,6 +168,7 @@ void proof_collect(struct judge *j)
         return;
     add_role(j, ROLE_ROOT, ROOTS_SHOWN, 2);
     add_role(j, ROLE_SYMPTOM, SYMPTOMS_SHOWN, 1);
+    add_confirming(j);
     if (j->in->class == CLASS_CRASH)
         add_exit(j);
     add_role(j, ROLE_CASCADE, j->primary ? 1 : CONFIRMS_SHOWN, 1);
