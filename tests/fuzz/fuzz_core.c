@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Inputs in any order and with any numbers: core refuses what makes no sense, never asks for a tick
+ * that is due, never starts a second copy, and folding comes to the same as stepping.
+ *
+ * Each six bytes are an event: kind, attempt, time that passed, three for its body. */
+
+#include "core/core.h"
+#include "core/model/event_fields.h"
+#include "core/model/state.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define BYTES 6
+
+/* Few distinct values, extremes among them. */
+static int64_t number(uint8_t b)
+{
+    static const int64_t odd[] = {INT64_MIN, INT64_MIN + 1, -1, INT64_MAX, INT32_MAX};
+
+    return b < 200   ? b
+           : b < 250 ? (int64_t)(b - 199) * 30 * USEC_PER_SEC
+                     : odd[b - 250 > 4 ? 4 : b - 250];
+}
+
+static struct signal some_signal(const uint8_t *b)
+{
+    struct signal s = signal_make((enum signal_kind)(b[0] % SIGNAL_MAX), PROVENANCE_JOB_TEXT);
+
+    s.role = (enum role)(b[1] % ROLE_MAX);
+    s.cause = (enum cause)(b[2] % CAUSE_MAX);
+    s.layer = (enum layer)(b[2] % LAYER_MAX);
+    s.confidence = b[1];
+    s.who.rank = b[2] % 3 - 1;
+    switch (s.kind) {
+    case SIGNAL_STEP:
+        s.step.step = number(b[1]);
+        break;
+    case SIGNAL_CHECKPOINT:
+        s.checkpoint = (struct checkpoint_fact){(enum edge)(b[1] % EDGE_MAX), number(b[2])};
+        break;
+    case SIGNAL_PHASE:
+        s.phase = (struct phase_fact){(enum phase)(b[1] % PHASE_MAX), (enum edge)(b[2] % EDGE_MAX)};
+        break;
+    case SIGNAL_EXIT:
+        s.exit = (struct exit_fact){1, b[1], b[2]};
+        break;
+    case SIGNAL_ACTIVITY:
+        s.activity = (struct activity_fact){.interval = number(b[1]),
+                                            .cpu = number(b[2]),
+                                            .processes = b[2] % 5,
+                                            .stopped = b[1] % 2};
+        break;
+    default:
+        break;
+    }
+    return s;
+}
+
+static void set_body(struct event *e, const uint8_t *b)
+{
+    switch (e->kind) {
+    case EVENT_POLICY:
+        policy_default(&e->policy);
+        e->policy.hang.timeout_min = number(b[0]);
+        e->policy.kill_grace = number(b[1]);
+        e->policy.max_restarts = b[2];
+        break;
+    case EVENT_SIGNAL:
+        e->signal = some_signal(b);
+        break;
+    case EVENT_ATTEMPT_EXITED:
+        e->exited = (struct exit_fact){1, b[0] % 4, b[1] % 3};
+        break;
+    case EVENT_RESULT:
+        e->result = (struct result_facts){.intent = (uint64_t)b[0] + b[1],
+                                          .outcome = (enum outcome)(b[2] % OUTCOME_MAX)};
+        break;
+    case EVENT_OPERATOR:
+        e->request = (struct request_facts){.signal = b[0]};
+        break;
+    default:
+        break;
+    }
+}
+
+static void note_start(const struct event *e, const struct core *c)
+{
+    const struct job *j = model_job(core_model(c), e->job);
+
+    if (e->kind == EVENT_INTENT && e->intended.intent == INTENT_START)
+        assert(j->attempt.gone && e->attempt == j->attempt.number + 1);
+}
+
+static void step(struct core *c, struct core *folded, struct event *e, uint64_t *seq)
+{
+    struct core_output out = {0};
+
+    e->seq = ++*seq;
+    core_step(c, e, &out);
+    core_fold(folded, e);
+    for (size_t i = 0; i < out.events.n; i++) {
+        note_start(&out.events.v[i], c);
+        core_fold(folded, &out.events.v[i]);
+        ++*seq;
+    }
+    core_output_done(&out);
+    assert(core_deadline(c) > core_model(c)->now);
+    assert(core_deadline(c) == core_deadline(folded));
+}
+
+static void compare(const struct core *a, const struct core *b)
+{
+    const struct model *x = core_model(a), *y = core_model(b);
+
+    assert(x->now == y->now && x->jobs.n == y->jobs.n && x->refused == y->refused);
+    for (size_t i = 0; i < x->jobs.n; i++) {
+        assert(x->jobs.v[i]->state == y->jobs.v[i]->state);
+        assert(x->jobs.v[i]->attempt.number == y->jobs.v[i]->attempt.number);
+        assert(x->jobs.v[i]->ledger.restarts == y->jobs.v[i]->ledger.restarts);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct core *c = core_new(), *folded = core_new();
+    usec_t now = USEC_PER_DAY;
+    uint64_t seq = 0;
+
+    for (size_t i = 0; i + BYTES <= size && i < 300 * BYTES; i += BYTES) {
+        struct event e = {.kind = (enum event_kind)(data[i] % EVENT_FINDING)};
+
+        if (e.kind != EVENT_TICK && e.kind != EVENT_POLICY)
+            STR_COPY(e.job, data[i] > 200 ? "other" : data[i] > 190 ? "" : "job");
+        e.attempt = data[i + 1] % 5;
+        now += data[i + 2] * (data[i + 2] > 128 ? USEC_PER_MIN : USEC_PER_SEC / 10);
+        e.time_us = now;
+        set_body(&e, data + i + 3);
+        step(c, folded, &e, &seq);
+    }
+    compare(c, folded);
+    core_free(c);
+    core_free(folded);
+    return 0;
+}
