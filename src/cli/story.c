@@ -203,7 +203,7 @@ void story_add(struct story *s, const struct event *e)
         begin_attempt(run, e);
     else if (run && e->kind == EVENT_JOB_ENDED)
         end_run(run, e);
-    a = story_last_attempt(run);
+    a = story_last_attempt(story_last_run(s));
     if (a)
         add_to_attempt(a, e);
 }

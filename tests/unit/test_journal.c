@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The journal: what goes in comes out, in canonical form; it is append-only, survives a writer that
+ * ends without closing, and refuses what it does not understand. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "core/model/event_fields.h"
+#include "journal/codec.h"
+#include "journal/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[64];
+static char path[128];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    STR_COPY(folder, "/tmp/reknit-test-journal-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/a?b%%c#d.db", folder); /* characters that a URI would take */
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    char name[160];
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(name, sizeof(name), "%s%s", path, (const char *[]){"", "-wal", "-shm", "-x"}[i]);
+        unlink(name);
+    }
+    return rmdir(folder);
+}
+
+/* Values of every kind, told apart by where they stand. */
+static int64_t number_for(const struct field *f, uint32_t seed)
+{
+    switch (f->type) {
+    case FIELD_BOOL:
+        return f->absent ? 0 : 1;
+    case FIELD_I32:
+        return -7 - (int64_t)(seed % 1000);
+    case FIELD_U32:
+        return 4000000000 + seed % 1000;
+    case FIELD_I64:
+        return INT64_MIN + 2 + seed;
+    case FIELD_U64:
+        return INT64_MAX - seed;
+    case FIELD_ENUM:
+        return f->enum_name(1) ? 1 : 0; /* some have one word only */
+    default:
+        return 0;
+    }
+}
+
+static void fill(const struct field *fields, void *object, uint32_t *seed);
+
+static void fill_element(const struct field *f, void *at, uint32_t *seed)
+{
+    int64_t v = number_for(f, ++*seed);
+
+    switch (f->type) {
+    case FIELD_BOOL:
+        *(bool *)at = v != 0;
+        break;
+    case FIELD_I32:
+    case FIELD_ENUM:
+        *(int32_t *)at = (int32_t)v;
+        break;
+    case FIELD_U32:
+        *(uint32_t *)at = (uint32_t)v;
+        break;
+    case FIELD_I64:
+        *(int64_t *)at = v;
+        break;
+    case FIELD_U64:
+        *(uint64_t *)at = (uint64_t)v;
+        break;
+    case FIELD_TEXT:
+        snprintf(at, f->size, "t%u \"\\ \xc3\xa4", *seed);
+        break;
+    default:
+        fill(f->sub, at, seed);
+    }
+}
+
+static bool is_kind(const struct field *f)
+{
+    return f->type == FIELD_ENUM && streq(f->name, "kind");
+}
+
+/* Leaves selectors of unions as they are: they were set by whoever calls. */
+static void fill(const struct field *fields, void *object, uint32_t *seed)
+{
+    for (const struct field *f = fields; !fields_end(f); f++) {
+        const struct field *g = f->type == FIELD_UNION ? field_variant(f, object) : f;
+        uint32_t n;
+
+        if (!g || is_kind(g))
+            continue;
+        n = g->max ? g->max : 1;
+        if (g->max && !g->index_name)
+            memcpy((char *)object + g->count, &n, sizeof(n));
+        for (uint32_t i = 0; i < n; i++)
+            fill_element(g, FIELD_AT(object, g, i), seed);
+    }
+}
+
+static void check_round_trip(const struct event *e)
+{
+    struct event *back = xnew(struct event);
+    char where[96], *text = codec_encode(e), *again;
+    struct err err = {0};
+
+    memcpy(back, e, offsetof(struct event, policy));
+    assert_int_equal(codec_decode(text, back, &err), 0);
+    assert_string_equal(event_differs(e, back, where), "");
+    again = codec_encode(back);
+    assert_string_equal(text, again);
+    free(text);
+    free(again);
+    free(back);
+}
+
+static void every_member_survives(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < EVENT_MAX; kind++)
+        for (int variant = 0; variant < (kind == EVENT_SIGNAL ? SIGNAL_MAX : 1); variant++) {
+            struct event *e = xnew(struct event);
+            uint32_t seed = 0;
+
+            e->kind = (enum event_kind)kind;
+            if (kind == EVENT_SIGNAL)
+                e->signal = signal_make((enum signal_kind)variant, PROVENANCE_JOB_TEXT);
+            fill(event_fields, e, &seed);
+            check_round_trip(e);
+            free(e);
+        }
+}
+
+static void an_empty_event_is_short_and_survives(void **state)
+{
+    (void)state;
+    for (int variant = 0; variant < SIGNAL_MAX; variant++) {
+        struct event *e = xnew(struct event);
+        char *text;
+
+        e->kind = EVENT_SIGNAL;
+        e->signal = signal_make((enum signal_kind)variant, PROVENANCE_JOB_TEXT);
+        text = codec_encode(e);
+        assert_true(strlen(text) < 64);
+        free(text);
+        check_round_trip(e);
+        free(e);
+    }
+}
+
+static void json_is_canonical(void **state)
+{
+    struct event *e = xnew(struct event);
+    char *text;
+
+    (void)state;
+    e->kind = EVENT_ATTEMPT_STARTED;
+    e->started.pid = 7;
+    STR_COPY(e->started.log, "/x/\xc3\xa4\"\n");
+    text = codec_encode(e);
+    assert_string_equal(text, "{\"log\":\"/x/\xc3\xa4\\\"\\n\",\"pid\":7}");
+    free(text);
+    free(e);
+}
+
+static void what_is_not_known_is_refused_or_ignored(void **state)
+{
+    static const struct {
+        const char *json;
+        int result;
+        const char *complaint;
+    } cases[] = {
+        {"{\"pid\":1,\"later\":[1,{}]}", 0, NULL},
+        {"{}", 0, NULL},
+        {"", -EBADMSG, "JSON"},
+        {"[]", -EBADMSG, "JSON"},
+        {"{\"pid\":\"1\"}", -EBADMSG, "'pid'"},
+        {"{\"pid\":1.5}", -EBADMSG, "'pid'"},
+        {"{\"intent\":-1}", -EBADMSG, "'intent'"},
+        {"{\"log\":3}", -EBADMSG, "'log'"},
+    };
+    struct event *e = xnew(struct event);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct err err = {0};
+
+        e->kind = EVENT_ATTEMPT_STARTED;
+        assert_int_equal(codec_decode(cases[i].json, e, &err), cases[i].result);
+        if (cases[i].complaint)
+            assert_non_null(strstr(err.text, cases[i].complaint));
+    }
+    e->kind = EVENT_INTENT;
+    assert_int_equal(codec_decode("{\"intent\":\"launch-rockets\"}", e, NULL), -EBADMSG);
+    free(e);
+}
+
+static struct journal *open_journal(enum journal_mode mode)
+{
+    struct journal *j = NULL;
+    struct err e = {0};
+
+    if (journal_open(path, mode, &j, &e) < 0)
+        fail_msg("%s", e.text);
+    return j;
+}
+
+static void append(struct journal *j, uint64_t first, size_t n, bool durable)
+{
+    struct journal_batch *b = journal_batch_new();
+    struct event *e = xnew(struct event);
+    struct err err = {0};
+
+    e->kind = EVENT_SIGNAL;
+    STR_COPY(e->job, "j");
+    e->signal = signal_make(SIGNAL_STEP, PROVENANCE_JOB_TEXT);
+    for (size_t i = 0; i < n; i++) {
+        e->seq = first + i;
+        e->time_us = (usec_t)(1000 * (first + i));
+        e->signal.step.step = (int64_t)(first + i);
+        journal_batch_add(b, e);
+    }
+    assert_int_equal(journal_batch_size(b), n);
+    assert_int_equal(journal_commit(j, b, durable, &err), 0);
+    assert_int_equal(journal_batch_size(b), 0);
+    free(e);
+    journal_batch_free(b);
+}
+
+static size_t count_from(struct journal *j, uint64_t after)
+{
+    struct journal_cursor *c = NULL;
+    struct event *e = xnew(struct event);
+    size_t n = 0;
+
+    assert_int_equal(journal_read(j, after, &c, NULL), 0);
+    while (journal_next(c, e, NULL) == 1) {
+        n++;
+        assert_int_equal(e->seq, after + n);
+        assert_int_equal(e->signal.step.step, (int64_t)e->seq);
+        assert_int_equal(e->time_us, (usec_t)(1000 * e->seq));
+        assert_string_equal(e->job, "j");
+    }
+    journal_cursor_free(c);
+    free(e);
+    return n;
+}
+
+static void events_come_back_in_order(void **state)
+{
+    struct journal *j = open_journal(JOURNAL_WRITE), *reader;
+
+    (void)state;
+    assert_int_equal(journal_last_seq(j), 0);
+    append(j, 1, 10, false);
+    append(j, 11, 5, true);
+    append(j, 16, 1, false);
+    assert_int_equal(journal_last_seq(j), 16);
+    reader = open_journal(JOURNAL_READ); /* while it is being written */
+    assert_int_equal(count_from(reader, 0), 16);
+    assert_int_equal(count_from(reader, 12), 4);
+    assert_int_equal(count_from(reader, 16), 0);
+    journal_free(reader);
+    journal_free(j);
+    j = open_journal(JOURNAL_WRITE);
+    assert_int_equal(journal_last_seq(j), 16);
+    assert_int_equal(count_from(j, 0), 16);
+    journal_free(j);
+}
+
+static void a_writer_that_is_killed_loses_nothing(void **state)
+{
+    struct journal *j;
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    if (pid == 0) {
+        j = open_journal(JOURNAL_WRITE);
+        append(j, 1, 20, false);
+        _exit(0); /* no clean-up: the WAL stays behind */
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    j = open_journal(JOURNAL_READ);
+    assert_int_equal(count_from(j, 0), 20);
+    journal_free(j);
+}
+
+static void a_reader_leaves_no_files_behind(void **state)
+{
+    char side[160];
+    struct journal *j = open_journal(JOURNAL_WRITE);
+
+    (void)state;
+    append(j, 1, 3, true);
+    journal_free(j);
+    j = open_journal(JOURNAL_READ);
+    assert_int_equal(count_from(j, 0), 3);
+    journal_free(j);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(side, sizeof(side), "%s%s", path, i ? "-wal" : "-shm");
+        assert_int_equal(access(side, F_OK), -1);
+    }
+}
+
+static void run_sql(const char *sql, int expected)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), expected);
+    sqlite3_close(db);
+}
+
+static void it_is_append_only(void **state)
+{
+    struct journal *j = open_journal(JOURNAL_WRITE);
+    struct journal_batch *b = journal_batch_new();
+    struct event *e = xnew(struct event);
+
+    (void)state;
+    append(j, 1, 3, true);
+    run_sql("DELETE FROM event WHERE seq = 2", SQLITE_CONSTRAINT);
+    run_sql("UPDATE event SET time_us = 0", SQLITE_CONSTRAINT);
+    e->seq = 2; /* exists */
+    e->kind = EVENT_TICK;
+    journal_batch_add(b, e);
+    assert_true(journal_commit(j, b, true, NULL) < 0);
+    assert_int_equal(journal_batch_size(b), 1);
+    assert_int_equal(journal_last_seq(j), 3);
+    assert_int_equal(count_from(j, 0), 3);
+    free(e);
+    journal_batch_free(b);
+    journal_free(j);
+}
+
+static void expect_refusal(enum journal_mode mode, int code, const char *complaint)
+{
+    struct journal *j = NULL;
+    struct err e = {0};
+
+    assert_int_equal(journal_open(path, mode, &j, &e), code);
+    assert_null(j);
+    assert_non_null(strstr(e.text, complaint));
+    assert_non_null(strstr(e.text, path));
+}
+
+static void other_files_are_refused(void **state)
+{
+    int fd;
+
+    (void)state;
+    expect_refusal(JOURNAL_READ, -ENOENT, "No such file");
+    fd = open(path, O_WRONLY | O_CREAT, 0600);
+    assert_true(write(fd, "this is a log, not a journal\n", 29) == 29);
+    close(fd);
+    expect_refusal(JOURNAL_READ, -EBADMSG, "database");
+    expect_refusal(JOURNAL_WRITE, -EBADMSG, "database");
+    unlink(path);
+    run_sql("CREATE TABLE other (x)", SQLITE_OK);
+    expect_refusal(JOURNAL_READ, -EBADMSG, "not a journal");
+    expect_refusal(JOURNAL_WRITE, -EBADMSG, "not a journal");
+}
+
+static void a_newer_schema_is_refused(void **state)
+{
+    (void)state;
+    journal_free(open_journal(JOURNAL_WRITE));
+    run_sql("PRAGMA user_version = 1000", SQLITE_OK);
+    expect_refusal(JOURNAL_READ, -EPROTO, "newer release");
+    expect_refusal(JOURNAL_WRITE, -EPROTO, "newer release");
+}
+
+static void a_journal_that_was_hardly_begun_is_empty(void **state)
+{
+    struct journal *j;
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+    (void)state;
+    close(fd); /* the writer was killed between creating the file and the first table */
+    j = open_journal(JOURNAL_READ);
+    assert_int_equal(journal_last_seq(j), 0);
+    assert_int_equal(count_from(j, 0), 0);
+    journal_free(j);
+    j = open_journal(JOURNAL_WRITE);
+    append(j, 1, 1, true);
+    journal_free(j);
+}
+
+/* In a child: a limit on the size of files stands for the full disk. */
+static void fill_up(void)
+{
+    struct rlimit limit = {.rlim_cur = 65536, .rlim_max = 65536};
+    struct journal *j = open_journal(JOURNAL_WRITE);
+    struct journal_batch *b = journal_batch_new();
+    struct event *e = xnew(struct event);
+    struct err err = {0};
+    uint64_t committed = 0;
+    int r = 0;
+
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    e->kind = EVENT_RESULT;
+    memset(e->result.detail, 'x', sizeof(e->result.detail) - 1);
+    while (r == 0 && committed < 10000) {
+        e->seq = committed + 1;
+        journal_batch_add(b, e);
+        r = journal_commit(j, b, true, &err);
+        committed += r == 0;
+    }
+    if (r == 0 || journal_batch_size(b) != 1 || journal_last_seq(j) != committed)
+        _exit(1);
+    _exit(committed > 0 ? 0 : 2);
+}
+
+static void a_full_disk_is_an_error_and_no_loss(void **state)
+{
+    struct journal *j;
+    struct journal_cursor *c = NULL;
+    struct event *e = xnew(struct event);
+    uint64_t n = 0, last;
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    if (pid == 0)
+        fill_up();
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    j = open_journal(JOURNAL_WRITE);
+    last = journal_last_seq(j);
+    assert_true(last > 0);
+    assert_int_equal(journal_read(j, 0, &c, NULL), 0);
+    while (journal_next(c, e, NULL) == 1)
+        n++;
+    assert_int_equal(n, last);
+    journal_cursor_free(c);
+    append(j, last + 1, 1, true); /* there is room again */
+    journal_free(j);
+    free(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_member_survives),
+        cmocka_unit_test(an_empty_event_is_short_and_survives),
+        cmocka_unit_test(json_is_canonical),
+        cmocka_unit_test(what_is_not_known_is_refused_or_ignored),
+#define WITH_FOLDER(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+        WITH_FOLDER(events_come_back_in_order),
+        WITH_FOLDER(a_writer_that_is_killed_loses_nothing),
+        WITH_FOLDER(a_reader_leaves_no_files_behind),
+        WITH_FOLDER(it_is_append_only),
+        WITH_FOLDER(other_files_are_refused),
+        WITH_FOLDER(a_newer_schema_is_refused),
+        WITH_FOLDER(a_journal_that_was_hardly_begun_is_empty),
+        WITH_FOLDER(a_full_disk_is_an_error_and_no_loss),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What stands between the job and the rest: thinning of signals, the kept log, the relay, and what
+ * is seen of processes. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/proctree.h"
+#include "base/str.h"
+#include "source/activity.h"
+#include "source/attempt_log.h"
+#include "source/coalesce.h"
+#include "source/relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Signals that came out. */
+struct sink {
+    VEC(struct signal) got;
+};
+
+static void take(void *ctx, const struct signal *s)
+{
+    struct sink *sink = ctx;
+
+    *VEC_PUSH(&sink->got) = *s;
+}
+
+static struct signal step(int64_t n)
+{
+    struct signal s = signal_make(SIGNAL_STEP, PROVENANCE_JOB_TEXT);
+
+    s.step.step = n;
+    return s;
+}
+
+static struct signal hit(const char *signature)
+{
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
+
+    s.role = ROLE_ROOT;
+    STR_COPY(s.signature, signature);
+    STR_COPY(s.text, "text");
+    return s;
+}
+
+/* ---- coalesce ---- */
+
+static void steps_come_once_a_second(void **state)
+{
+    struct sink sink = {0};
+    struct coalesce *c = coalesce_new(take, &sink);
+
+    (void)state;
+    for (int64_t i = 0; i < 5000; i++) { /* 1,000 a second */
+        struct signal s = step(i);
+
+        coalesce_signal(c, &s, i * USEC_PER_MSEC);
+    }
+    assert_int_equal(sink.got.n, 5);
+    assert_int_equal(sink.got.v[0].step.step, 0); /* the first at once */
+    assert_int_equal(sink.got.v[4].step.step, 4000);
+    assert_int_equal(coalesce_flush(c, 4999 * USEC_PER_MSEC, false), 5000 * USEC_PER_MSEC);
+    assert_int_equal(coalesce_flush(c, 5000 * USEC_PER_MSEC, false), USEC_NEVER);
+    assert_int_equal(sink.got.v[5].step.step, 4999); /* and the last is not lost */
+    coalesce_free(c);
+    VEC_DONE(&sink.got);
+}
+
+static void nothing_overtakes_a_step(void **state)
+{
+    struct sink sink = {0};
+    struct coalesce *c = coalesce_new(take, &sink);
+    struct signal one = step(1), two = step(2), error = hit("cuda.oom");
+
+    (void)state;
+    coalesce_signal(c, &one, 0);
+    coalesce_signal(c, &two, 10);
+    coalesce_signal(c, &error, 20);
+    assert_int_equal(sink.got.n, 3);
+    assert_int_equal(sink.got.v[1].step.step, 2);
+    assert_string_equal(sink.got.v[2].signature, "cuda.oom");
+    coalesce_free(c);
+    VEC_DONE(&sink.got);
+}
+
+static void the_first_nan_is_not_swallowed(void **state)
+{
+    struct sink sink = {0};
+    struct coalesce *c = coalesce_new(take, &sink);
+
+    (void)state;
+    for (int64_t i = 0; i < 10; i++) {
+        struct signal s = step(i);
+
+        s.step.loss = i < 5 ? 1 : METRIC_NAN;
+        coalesce_signal(c, &s, i);
+    }
+    coalesce_flush(c, 10, true);
+    assert_int_equal(sink.got.n, 3); /* the first, the last with a loss, the last without */
+    assert_int_equal(sink.got.v[1].step.step, 4);
+    assert_int_equal(sink.got.v[2].step.loss, METRIC_NAN);
+    coalesce_free(c);
+    VEC_DONE(&sink.got);
+}
+
+static void a_flood_of_errors_is_counted(void **state)
+{
+    struct sink sink = {0};
+    struct coalesce *c = coalesce_new(take, &sink);
+    struct signal rare = hit("cuda.ecc");
+    size_t before;
+
+    (void)state;
+    for (int i = 0; i < 10000; i++) {
+        struct signal s = hit("nccl.timeout");
+
+        coalesce_signal(c, &s, i);
+    }
+    before = sink.got.n;
+    assert_true(before >= 50 && before <= 60);
+    coalesce_signal(c, &rare, 10001); /* another kind still goes through */
+    assert_int_equal(sink.got.n, before + 1);
+    assert_string_equal(sink.got.v[before].signature, "cuda.ecc");
+    assert_int_equal(coalesce_flush(c, 10002, false), USEC_PER_SEC);
+    assert_int_equal(coalesce_flush(c, USEC_PER_SEC, false), USEC_NEVER);
+    assert_int_equal(sink.got.n, before + 2);
+    assert_string_equal(sink.got.v[before + 1].text, "text [9949 like this in a second]");
+    coalesce_free(c);
+    VEC_DONE(&sink.got);
+}
+
+static void a_count_does_not_cut_a_character(void **state)
+{
+    struct sink sink = {0};
+    struct coalesce *c = coalesce_new(take, &sink);
+    struct signal s = hit("x");
+    char clean[EXCERPT_LEN];
+
+    (void)state;
+    for (size_t i = 0; i + 3 < sizeof(s.text); i += 3)
+        memcpy(s.text + i, "\xe2\x82\xac", 3);
+    s.text[sizeof(s.text) - 1] = '\0';
+    for (int i = 0; i < 100; i++)
+        coalesce_signal(c, &s, i);
+    coalesce_flush(c, 100, true);
+    str_sanitize(clean, sizeof(clean), sink.got.v[sink.got.n - 1].text,
+                 strlen(sink.got.v[sink.got.n - 1].text));
+    assert_string_equal(clean, sink.got.v[sink.got.n - 1].text);
+    assert_non_null(strstr(clean, "like this in a second]"));
+    coalesce_free(c);
+    VEC_DONE(&sink.got);
+}
+
+static void output_only_breaks_silence(void **state)
+{
+    struct sink sink = {0};
+    struct coalesce *c = coalesce_new(take, &sink);
+    struct signal out = signal_make(SIGNAL_OUTPUT, PROVENANCE_JOB_TEXT), one = step(1);
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        coalesce_signal(c, &out, i * 30 * USEC_PER_MSEC);
+    assert_int_equal(sink.got.n, 3);
+    coalesce_signal(c, &one, 3500 * USEC_PER_MSEC);
+    coalesce_signal(c, &out, 3900 * USEC_PER_MSEC);
+    assert_int_equal(sink.got.n, 4);
+    coalesce_free(c);
+    VEC_DONE(&sink.got);
+}
+
+/* ---- attempt_log ---- */
+
+static char folder[64];
+static char path[128];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    STR_COPY(folder, "/tmp/reknit-test-source-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/log", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    char name[160];
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(name, sizeof(name), "%s%s", path, (const char *[]){"", ".1", ".2"}[i]);
+        unlink(name);
+    }
+    return rmdir(folder);
+}
+
+static char *read_file(const char *suffix)
+{
+    static char text[1 << 20];
+    char name[160];
+    ssize_t n;
+    int fd;
+
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    fd = open(name, O_RDONLY);
+    if (fd < 0)
+        return NULL;
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n < 0 ? 0 : n] = '\0';
+    return text;
+}
+
+static void cr_lf_of_a_terminal_becomes_lf(void **state)
+{
+    static const char *const pieces[] = {"a\r\nb\r", "\nbar 1\rbar 2\r", "bar 3\r\n", "\r\r\n",
+                                         "c\r"};
+    struct attempt_log *l = NULL;
+
+    (void)state;
+    assert_int_equal(attempt_log_open(path, 1 << 20, true, &l, NULL), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(pieces); i++)
+        attempt_log_write(l, pieces[i], strlen(pieces[i]));
+    attempt_log_free(l);
+    assert_string_equal(read_file(""), "a\nb\nbar 1\rbar 2\rbar 3\n\r\nc\r");
+}
+
+static void a_long_log_keeps_beginning_and_end(void **state)
+{
+    struct attempt_log *l = NULL;
+    char line[64];
+    struct stat st;
+    off_t sum = 0;
+
+    (void)state;
+    assert_int_equal(attempt_log_open(path, 1 << 20, false, &l, NULL), 0);
+    for (int i = 0; i < 400000; i++) { /* 8 MB */
+        int n = snprintf(line, sizeof(line), "line number %07d\n", i);
+
+        attempt_log_write(l, line, (size_t)n);
+    }
+    attempt_log_free(l);
+    assert_non_null(strstr(read_file(""), "line number 0000000\n"));
+    assert_non_null(strstr(read_file(""), "goes on in"));
+    assert_non_null(strstr(read_file(".1"), "line number 0399999\n"));
+    assert_non_null(strstr(read_file(".1"), "the beginning is in"));
+    for (size_t i = 0; i < 3; i++) {
+        char name[160];
+
+        snprintf(name, sizeof(name), "%s%s", path, (const char *[]){"", ".1", ".2"}[i]);
+        assert_int_equal(stat(name, &st), 0);
+        sum += st.st_size;
+    }
+    assert_true(sum < (1 << 20) + 4 * 32768 + 2048);
+}
+
+static void a_log_that_cannot_be_written_is_counted(void **state)
+{
+    struct attempt_log *l = NULL;
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(attempt_log_open("/no/such/folder/log", 1 << 20, false, &l, &e), -ENOENT);
+    assert_non_null(strstr(e.text, "/no/such/folder/log"));
+    assert_int_equal(symlink("/dev/full", path), 0);
+    assert_int_equal(attempt_log_open(path, 1 << 20, false, &l, NULL), -ELOOP);
+}
+
+/* ---- relay ---- */
+
+struct far_side {
+    sd_event *event;
+    struct strbuf data[2];
+    bool ended, flushed_last, reader_gone;
+};
+
+static void relay_data(void *ctx, unsigned stream, const char *data, size_t len)
+{
+    struct far_side *f = ctx;
+
+    strbuf_add(&f->data[stream], data, len);
+    f->flushed_last = false;
+}
+
+static void relay_flush(void *ctx)
+{
+    ((struct far_side *)ctx)->flushed_last = true;
+}
+
+static void relay_reader_gone(void *ctx)
+{
+    ((struct far_side *)ctx)->reader_gone = true;
+}
+
+static void relay_ended(void *ctx)
+{
+    struct far_side *f = ctx;
+
+    f->ended = true;
+    assert_true(f->flushed_last);
+    sd_event_exit(f->event, 0);
+}
+
+static const struct relay_handlers relay_handlers = {.data = relay_data,
+                                                     .flush = relay_flush,
+                                                     .reader_gone = relay_reader_gone,
+                                                     .ended = relay_ended};
+
+static void far_side_init(struct far_side *f, struct relay **ret)
+{
+    *f = (struct far_side){.flushed_last = true};
+    assert_true(sd_event_new(&f->event) >= 0);
+    *ret = relay_new(f->event, &relay_handlers, f);
+    assert_non_null(*ret);
+}
+
+static void far_side_done(struct far_side *f)
+{
+    strbuf_done(&f->data[0]);
+    strbuf_done(&f->data[1]);
+    sd_event_unref(f->event);
+}
+
+/* Writes n numbered lines to fd and ends, at full speed or in small steps. */
+static pid_t start_printer(int fd, int n, bool slowly)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    for (int i = 0; i < n; i++) {
+        char line[32];
+        int len = snprintf(line, sizeof(line), "line %d\n", i);
+
+        if (slowly && i % 8 == 0)
+            poll(NULL, 0, 1);
+        if (write(fd, line, (size_t)len) != len)
+            _exit(1);
+    }
+    _exit(0);
+}
+
+static void check_lines(const struct strbuf *b, int n)
+{
+    const char *at = strbuf_str(b);
+
+    for (int i = 0; i < n; i++) {
+        char line[32];
+        int len = snprintf(line, sizeof(line), "line %d\n", i);
+
+        assert_memory_equal(at, line, (size_t)len);
+        at += len;
+    }
+    assert_int_equal(*at, '\0');
+}
+
+static void pass_lines(int n, bool slowly)
+{
+    struct far_side f;
+    struct relay *r;
+    int p[2], out = open("/dev/null", O_WRONLY | O_CLOEXEC), status;
+    pid_t pid;
+
+    far_side_init(&f, &r);
+    assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+    pid = start_printer(p[1], n, slowly);
+    close(p[1]);
+    assert_int_equal(relay_add(r, p[0], out), 0);
+    sd_event_loop(f.event);
+    assert_true(f.ended);
+    check_lines(&f.data[0], n);
+    assert_true(relay_at_line_start(r, 0));
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    relay_free(r);
+    close(out);
+    far_side_done(&f);
+}
+
+static void many_lines_pass(void **state)
+{
+    (void)state;
+    pass_lines(100000, false);
+}
+
+static void lines_at_a_pace_pass(void **state)
+{
+    (void)state;
+    pass_lines(4000, true);
+}
+
+/* The reader of our output takes nothing for a while: nothing is lost, the loop is not stopped, and
+ * the stream counts as blocked. */
+static void a_reader_that_waits_loses_nothing(void **state)
+{
+    struct far_side f;
+    struct relay *r;
+    int in[2], out[2], status, turns = 0;
+    struct strbuf got = {0};
+    char buffer[65536];
+    pid_t pid;
+    ssize_t n;
+
+    (void)state;
+    far_side_init(&f, &r);
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    pid = start_printer(in[1], 200000, false);
+    close(in[1]);
+    assert_int_equal(relay_add(r, in[0], out[1]), 0);
+    while (!relay_is_blocked(r) && turns++ < 100000)
+        sd_event_run(f.event, 10000);
+    assert_true(relay_is_blocked(r));
+    assert_int_equal(fcntl(out[1], F_GETFL) & O_NONBLOCK, 0); /* the shared file is as it was */
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    while (!f.ended || relay_is_blocked(r)) {
+        while ((n = read(out[0], buffer, sizeof(buffer))) > 0)
+            strbuf_add(&got, buffer, (size_t)n);
+        if (!f.ended)
+            sd_event_run(f.event, 10000);
+    }
+    while ((n = read(out[0], buffer, sizeof(buffer))) > 0)
+        strbuf_add(&got, buffer, (size_t)n);
+    check_lines(&got, 200000);
+    waitpid(pid, &status, 0);
+    relay_free(r);
+    close(out[0]);
+    close(out[1]);
+    strbuf_done(&got);
+    far_side_done(&f);
+}
+
+static void a_reader_that_is_gone_is_told_once(void **state)
+{
+    struct far_side f;
+    struct relay *r;
+    int in[2], out[2], status;
+    pid_t pid;
+
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    far_side_init(&f, &r);
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    close(out[0]);
+    pid = start_printer(in[1], 1000, false);
+    close(in[1]);
+    assert_int_equal(relay_add(r, in[0], out[1]), 0);
+    sd_event_loop(f.event);
+    assert_true(f.reader_gone);
+    check_lines(&f.data[0], 1000); /* still seen and kept */
+    waitpid(pid, &status, 0);
+    relay_free(r);
+    close(out[1]);
+    far_side_done(&f);
+}
+
+/* A process that nobody can reach holds the pipe open: the end is what there is now. */
+static void finish_does_not_wait_for_a_stray_writer(void **state)
+{
+    struct far_side f;
+    struct relay *r;
+    int in[2], out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    (void)state;
+    far_side_init(&f, &r);
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(relay_add(r, in[0], out), 0);
+    assert_int_equal(write(in[1], "last words", 10), 10);
+    relay_finish(r);
+    assert_true(f.ended);
+    assert_string_equal(strbuf_str(&f.data[0]), "last words");
+    assert_false(relay_at_line_start(r, 0));
+    relay_free(r);
+    close(in[1]);
+    close(out);
+    far_side_done(&f);
+}
+
+/* ---- processes ---- */
+
+/* A child that has RANK in the environment it was started with, and what it does. */
+static pid_t start_ranked(const char *rank, const char *script)
+{
+    char variable[32];
+    char *env[] = {variable, NULL};
+    char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, xstrdup(script), NULL};
+    pid_t pid;
+    int ready[2];
+    char c;
+
+    snprintf(variable, sizeof(variable), "RANK=%s", rank);
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        dup2(ready[1], 1);
+        close(ready[0]);
+        close(ready[1]);
+        execve("/bin/sh", argv, env);
+        _exit(127);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &c, 1), 1); /* it runs */
+    close(ready[0]);
+    free(argv[2]);
+    return pid;
+}
+
+/* Until the child is stopped (WSTOPPED) or dead (WEXITED), without reaping it. */
+static void await_state(pid_t pid, int what)
+{
+    siginfo_t info;
+
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, what | WNOWAIT), 0);
+}
+
+static const struct signal *find_signal(const struct sink *sink, enum signal_kind kind,
+                                        int32_t rank)
+{
+    VEC_FOREACH (&sink->got, s)
+        if (s->kind == kind && s->who.rank == rank)
+            return s;
+    return NULL;
+}
+
+static void stopped_and_dead_ranks_are_named(void **state)
+{
+    pid_t stopped = start_ranked("3", "echo x; exec sleep 1000"),
+          dead = start_ranked("5", "echo x; kill -STOP $$; exit 7"),
+          busy = start_ranked("0", "echo x; while :; do :; done");
+    struct sink sink = {0};
+    struct activity *a = activity_new(take, &sink);
+    const struct signal *s;
+
+    (void)state;
+    await_state(dead, WSTOPPED);
+    activity_sample(a, getpid(), 0, USEC_PER_SEC);
+    assert_int_equal(sink.got.n, 0); /* only the beginning */
+    kill(dead, SIGCONT);
+    kill(stopped, SIGSTOP);
+    await_state(stopped, WSTOPPED);
+    await_state(dead, WEXITED);
+    activity_sample(a, getpid(), USEC_PER_SEC / 2, USEC_PER_SEC);
+    s = find_signal(&sink, SIGNAL_ACTIVITY, 3);
+    assert_non_null(s);
+    assert_int_equal(s->activity.stopped, 1);
+    assert_non_null(strstr(s->text, "rank 3"));
+    s = find_signal(&sink, SIGNAL_EXIT, 5);
+    assert_non_null(s);
+    assert_int_equal(s->exit.code, 7);
+    assert_int_equal(s->exit.pid, dead);
+    s = &sink.got.v[sink.got.n - 1];
+    assert_int_equal(s->who.rank, RANK_NONE);
+    assert_int_equal(s->activity.interval, USEC_PER_SEC / 2);
+    assert_int_equal(s->activity.stopped, 1);
+    assert_true(s->activity.processes >= 2);
+    sink.got.n = 0;
+    activity_sample(a, getpid(), USEC_PER_SEC, USEC_PER_SEC);
+    assert_null(find_signal(&sink, SIGNAL_ACTIVITY, 3)); /* told once */
+    assert_null(find_signal(&sink, SIGNAL_EXIT, 5));
+    assert_int_equal(sink.got.n, 1);
+    activity_sample(a, getpid(), 10 * USEC_PER_SEC, USEC_PER_SEC);
+    assert_int_equal(sink.got.n, 1); /* too long ago: a new beginning */
+    kill(stopped, SIGKILL);
+    kill(busy, SIGKILL);
+    waitpid(stopped, NULL, 0);
+    waitpid(dead, NULL, 0);
+    waitpid(busy, NULL, 0);
+    activity_free(a);
+    VEC_DONE(&sink.got);
+}
+
+static void cpu_time_is_counted(void **state)
+{
+    pid_t busy = start_ranked("0", "echo x; while :; do :; done");
+    struct sink sink = {0};
+    struct activity *a = activity_new(take, &sink);
+    struct proc p = {0};
+    usec_t before;
+
+    (void)state;
+    activity_sample(a, getpid(), 0, USEC_PER_SEC);
+    assert_int_equal(proc_read(busy, &p), 0);
+    for (before = p.cpu; p.cpu < before + 50 * USEC_PER_MSEC;) {
+        poll(NULL, 0, 1);
+        assert_int_equal(proc_read(busy, &p), 0);
+    }
+    activity_sample(a, getpid(), USEC_PER_SEC, USEC_PER_SEC);
+    assert_int_equal(sink.got.n, 1);
+    assert_true(sink.got.v[0].activity.cpu >= 50 * USEC_PER_MSEC);
+    kill(busy, SIGKILL);
+    waitpid(busy, NULL, 0);
+    activity_free(a);
+    VEC_DONE(&sink.got);
+}
+
+static void a_pid_that_was_given_away_is_not_signalled(void **state)
+{
+    pid_t pid = start_ranked("0", "echo x; exec sleep 1000");
+    struct proc p, other;
+
+    (void)state;
+    assert_int_equal(proc_read(pid, &p), 0);
+    other = p;
+    other.start--; /* as if that process had ended and its number been given away */
+    assert_int_equal(proc_signal(&other, SIGKILL), 0);
+    assert_int_equal(proc_read(pid, &p), 0);
+    assert_int_not_equal(p.state, 'Z');
+    assert_int_equal(proc_signal(&p, SIGKILL), 0);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(proc_signal(&p, SIGKILL), 0); /* gone is fine */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_come_once_a_second),
+        cmocka_unit_test(nothing_overtakes_a_step),
+        cmocka_unit_test(the_first_nan_is_not_swallowed),
+        cmocka_unit_test(a_flood_of_errors_is_counted),
+        cmocka_unit_test(a_count_does_not_cut_a_character),
+        cmocka_unit_test(output_only_breaks_silence),
+#define WITH_FOLDER(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+        WITH_FOLDER(cr_lf_of_a_terminal_becomes_lf),
+        WITH_FOLDER(a_long_log_keeps_beginning_and_end),
+        WITH_FOLDER(a_log_that_cannot_be_written_is_counted),
+        cmocka_unit_test(many_lines_pass),
+        cmocka_unit_test(lines_at_a_pace_pass),
+        cmocka_unit_test(a_reader_that_waits_loses_nothing),
+        cmocka_unit_test(a_reader_that_is_gone_is_told_once),
+        cmocka_unit_test(finish_does_not_wait_for_a_stray_writer),
+        cmocka_unit_test(stopped_and_dead_ranks_are_named),
+        cmocka_unit_test(cpu_time_is_counted),
+        cmocka_unit_test(a_pid_that_was_given_away_is_not_signalled),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
