@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation says what the program does."""
+
+import re
+import subprocess
+
+import pytest
+
+
+def pages(top):
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=top, capture_output=True, text=True,
+                            check=True).stdout.split()
+    assert "README.md" in listed
+    return [top / name for name in listed]
+
+
+def test_links_lead_somewhere(top):
+    for path in pages(top):
+        text = path.read_text(encoding="utf-8")
+        headings = {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-")
+                    for h in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if target.startswith("http"):
+                continue
+            name, _, anchor = target.partition("#")
+            assert not name or (path.parent / name).exists(), f"{path}: {target}"
+            assert name or anchor in headings, f"{path}: {target}"
+
+
+def test_named_files_exist(top):
+    """Paths in backquotes; NAME and other capitals stand for something."""
+    for path in pages(top):
+        for name in re.findall(r"`((?:src|tools|tests|catalog|docs|man|conf|demo|bench)/[\w./-]+)`",
+                               path.read_text(encoding="utf-8")):
+            if not re.search(r"[A-Z]{3,}", name.rsplit("/", 1)[-1].split(".")[0]) or name.endswith(".md"):
+                assert (top / name).exists(), f"{path}: {name}"
+
+
+def decision_rules(top):
+    source = "".join(p.read_text(encoding="utf-8") for p in (top / "src/core/policy").glob("*.c"))
+    return set(re.findall(r'\b(?:STOP|RESTART|COMPLETE)\(ret, "([a-z-]+)"', source))
+
+
+def test_every_rule_is_explained(top):
+    text = (top / "docs/OPERATIONS.md").read_text(encoding="utf-8")
+    rules = decision_rules(top)
+    assert len(rules) > 10
+    for rule in rules:
+        assert f"`{rule}`" in text, rule
+    table = text.split("| rule |", 1)[1].split("\n\n", 1)[0]
+    for rule in re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE):
+        assert rule in rules, f"{rule} is explained and does not exist"
+
+
+@pytest.mark.parametrize("page", ["docs/OPERATIONS.md", "man/reknit-policy.5.scd",
+                                  "conf/policy.yaml"])
+def test_every_key_of_the_policy_is_explained(reknit, top, page):
+    shown = reknit("config", "show").stdout
+    keys = set(re.findall(r"^ *([a-z_-]+):", shown, re.MULTILINE))
+    keys |= set(re.findall(r"[{,] ?([a-z_]+):", shown))
+    assert {"max_restarts", "timeout_min", "gpu-oom", "retries"} <= keys
+    text = (top / page).read_text(encoding="utf-8").replace("\\", "")
+    for key in keys:
+        assert re.search(rf"(?<![a-z]){re.escape(key)}(?![a-z])", text), key
+
+
+def test_the_shown_default_is_the_documented_one(reknit, top, tmp_path):
+    documented = reknit("config", "show", top / "conf/policy.yaml").stdout.split("\n", 1)[1]
+    env = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    built_in = reknit("config", "show", env=env).stdout.split("\n", 1)[1]
+    assert documented == built_in
+
+
+def test_every_word_of_the_catalogue_is_explained(top):
+    page = (top / "docs/CATALOG.md").read_text(encoding="utf-8")
+    manual = (top / "man/reknit-catalog.5.scd").read_text(encoding="utf-8")
+    kinds = (top / "src/core/model/kinds.c").read_text(encoding="utf-8")
+    roles = re.findall(r'\[ROLE_\w+\] = "([a-z]+)"', kinds)
+    assert len(roles) == 11
+    groups = re.findall(r"`([a-z_]+)`", page.split("| group |", 1)[1].split("\n\n", 1)[0])
+    for word in roles + [g for g in groups if g not in ("nan", "inf")]:
+        assert f"`{word}`" in page and f"*{word}*" in manual, word
