@@ -148,6 +148,13 @@ static struct signal signal_of(const struct record_reader *r, const struct hit *
     return facts_from_hit(matcher_catalog(r->matcher), hit, line, r->options.provenance);
 }
 
+/* A full date inside a message tells the year of the clocks that have none. */
+static void learn_date(struct record_reader *r, const struct hit *hit, const struct signal *s)
+{
+    if (hit->fields[FIELD_TIME].s && s->time_us != USEC_UNKNOWN)
+        r->clock.last_us = s->time_us;
+}
+
 /* Tells what the catalogue finds; returns whether anything was. */
 static bool tell_hits(struct record_reader *r, struct reading *g)
 {
@@ -160,6 +167,7 @@ static bool tell_hits(struct record_reader *r, struct reading *g)
         if (hits[i].dropped_by || g->line.text + hits[i].end <= g->seen)
             continue;
         signal = signal_of(r, &hits[i], &g->line);
+        learn_date(r, &hits[i], &signal);
         if (is_failure(hits[i].entry->role)) {
             g->told_failure = true;
             add_remark(&signal, g->frame);
