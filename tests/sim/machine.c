@@ -545,6 +545,21 @@ static void jump(struct machine *m, uint64_t arg)
         later(m, between(m, MIN, 2 * USEC_PER_HOUR), jump, 0);
 }
 
+/* A job that hangs without proof is the user's to end; anything else was to be noticed. */
+static void grow_impatient(struct machine *m, uint64_t arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < m->copies.n; i++)
+        if (m->copies.v[i].first && m->copies.v[i].hanging &&
+            m->now - m->copies.v[i].hangs_since > 10 * USEC_PER_HOUR) {
+            check_unnoticed(m, &m->copies.v[i]);
+            interrupt(m, 0);
+            return;
+        }
+    if (!m->ended)
+        later(m, USEC_PER_HOUR, grow_impatient, 0);
+}
+
 /* reknit is killed: the job dies with it. Another reknit run finds the journal. */
 static void lose(struct machine *m, uint64_t again)
 {
@@ -563,23 +578,9 @@ static void lose(struct machine *m, uint64_t again)
         m->asked = m->idle_attempts = m->starts = 0;
         feed_about(m, EVENT_JOB_SEEN, 0);
         later(m, 0, sample, 0);
+        later(m, USEC_PER_HOUR, grow_impatient, 0);
         start_copy(m, 100);
     }
-}
-
-/* A job that hangs without proof is the user's to end; anything else was to be noticed. */
-static void grow_impatient(struct machine *m, uint64_t arg)
-{
-    (void)arg;
-    for (size_t i = 0; i < m->copies.n; i++)
-        if (m->copies.v[i].first && m->copies.v[i].hanging &&
-            m->now - m->copies.v[i].hangs_since > 10 * USEC_PER_HOUR) {
-            check_unnoticed(m, &m->copies.v[i]);
-            interrupt(m, 0);
-            return;
-        }
-    if (!m->ended)
-        later(m, USEC_PER_HOUR, grow_impatient, 0);
 }
 
 /* Runs */

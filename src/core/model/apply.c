@@ -352,7 +352,7 @@ static bool apply_intent(struct model *m, struct job *j, const struct event *e)
     case INTENT_KILL:
         return apply_kill(m, j, e);
     case INTENT_START:
-        if (!fits(j, JOB_STARTING))
+        if (!fits(j, JOB_STARTING) || !j->attempt.gone) /* never two copies */
             return false;
         job_enter(j, JOB_STARTING);
         ledger_restart(&j->ledger, j->attempt.incident.cause, m->now);
@@ -374,6 +374,26 @@ static bool apply_ended(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
+/* What holds in every state, whatever the journal said. */
+static void check_job(const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+    bool gathers = j->state == JOB_RUNNING || j->state == JOB_ENDING;
+
+    assert(j->state >= 0 && j->state < JOB_STATE_MAX);
+    assert(j->pending.n <= PENDING_MAX);
+    assert(gathers == (a->evidence != NULL));
+    assert(!gathers || a->number != 0);
+    assert((j->state == JOB_NEW) <= (a->number == 0));
+    assert((j->state == JOB_ENDING) <= (a->interrupted_at != USEC_NEVER));
+    assert((j->state == JOB_STARTING) <= a->gone);
+    assert(a->exited == (a->exited_at != USEC_NEVER));
+    assert(a->gone == (a->gone_at != USEC_NEVER));
+    assert((a->kills > 0) == (a->killed_at != USEC_NEVER));
+    assert(a->highest_step >= a->first_step && a->highest_step >= a->last_step);
+    assert(j->ledger.n_failures <= FAILURES_MAX && j->ledger.paid.n <= RECENT_MAX);
+}
+
 /* The door */
 
 typedef bool apply_fn(struct model *m, struct job *j, const struct event *e);
@@ -393,6 +413,14 @@ static const struct {
     [EVENT_JOB_ENDED] = {apply_ended, OF_JOB},
 };
 
+static bool apply_to_job(struct model *m, struct job *j, const struct event *e)
+{
+    bool fit = kinds[e->kind].apply(m, j, e);
+
+    check_job(j);
+    return fit;
+}
+
 static bool apply_to_jobs(struct model *m, const struct event *e)
 {
     struct job *j;
@@ -402,13 +430,13 @@ static bool apply_to_jobs(struct model *m, const struct event *e)
         return kinds[e->kind].apply(m, NULL, e);
     if (kinds[e->kind].jobs == OF_ANY && e->job[0] == '\0') {
         VEC_FOREACH (&m->jobs, job)
-            any |= kinds[e->kind].apply(m, *job, e);
+            any |= apply_to_job(m, *job, e);
         return any;
     }
     j = model_job(m, e->job);
     if (!j && e->kind == EVENT_JOB_SEEN && e->job[0] != '\0')
         j = model_add_job(m, e->job);
-    return j && kinds[e->kind].apply(m, j, e);
+    return j && apply_to_job(m, j, e);
 }
 
 bool model_apply(struct model *m, const struct event *e)
