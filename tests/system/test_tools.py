@@ -2,6 +2,7 @@
 """The tools that guard the project fail when they should, and install-deps harms nobody."""
 
 import os
+import select
 import shutil
 import subprocess
 
@@ -257,3 +258,20 @@ def test_a_process_left_behind_is_a_failure(top):
     output = step(top, "sh", "-c", "setsid sleep 1002 >/dev/null 2>&1 &")
     assert "verdict False 1 1" in output and "sleep 1002" in output
     assert run("pgrep", "-f", "^sleep 1002").returncode == 1
+
+
+def test_a_run_that_is_ended_takes_its_stages_along(top, tmp_path):
+    """In a copy whose build never ends, and says so when it has begun."""
+    shutil.copytree(top / "tools", tmp_path / "tools")
+    (tmp_path / "tools/build").write_text("#!/bin/sh\necho up >begun\nexec sleep 1003\n")
+    os.mkfifo(tmp_path / "begun")
+    begun = os.open(tmp_path / "begun", os.O_RDWR)
+    process = subprocess.Popen([str(tmp_path / "tools/run-tests"), "checks"])
+    try:
+        assert select.select([begun], [], [], 60)[0]
+        process.terminate()
+        assert process.wait(timeout=60) == 128 + 15
+        assert run("pgrep", "-f", "^sleep 1003").returncode == 1
+    finally:
+        process.kill()
+        os.close(begun)
