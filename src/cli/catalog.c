@@ -4,23 +4,19 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "base/vec.h"
+#include "cli/catalog_line.h"
 #include "cli/cli.h"
 #include "extract/check.h"
-#include "extract/facts.h"
-#include "extract/line.h"
 
 #include <getopt.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-#define DIRS_MAX       32
-#define LINE_MAX_BYTES ((size_t)1 << 20)
+#define DIRS_MAX 32
 
 extern const struct verb verb_catalog;
 
-struct catalog_options {
+struct options {
     const char *dirs[DIRS_MAX];
     size_t n_dirs;
     bool json;
@@ -47,61 +43,103 @@ static int run_check(struct matcher *m)
     return EXIT_OK;
 }
 
-static int explain_line(struct matcher *m, const char *text, size_t len)
+static void explain(struct matcher *m, const struct options *o, const char *text, size_t len)
 {
-    _cleanup_(freep) char *buf = xmalloc(len + 1);
-    struct hit *hits = xcalloc(HITS_MAX, sizeof(*hits));
-    struct log_clock clock = {USEC_UNKNOWN, USEC_UNKNOWN};
-    struct line line;
-    size_t n;
+    if (o->json)
+        catalog_line_json(stdout, m, text, len);
+    else
+        catalog_line_text(stdout, m, text, len);
+}
 
-    line_clean(&clock, text, len, buf, &line);
-    n = matcher_line(m, line.text, line.len, hits);
-    printf("message: %.*s\n", (int)line.len, line.text);
-    for (size_t i = 0; i < n; i++)
-        printf("  %-24s %s\n", hits[i].entry->id,
-               hits[i].dropped_by ? hits[i].dropped_by->id : "speaks");
-    free(hits);
+static int explain_stdin(struct matcher *m, const struct options *o)
+{
+    _cleanup_(freep) char *text = NULL;
+    bool first = true;
+    size_t size = 0;
+    ssize_t len;
+
+    while ((len = getline(&text, &size, stdin)) >= 0) {
+        if (!first && !o->json)
+            putchar('\n');
+        first = false;
+        explain(m, o, text, (size_t)len - (len > 0 && text[len - 1] == '\n'));
+    }
+    return EXIT_OK;
+}
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+    static const struct option known[] = {
+        {"catalog", required_argument, NULL, 'c'},
+        {"format", required_argument, NULL, 'f'},
+        {0},
+    };
+    int opt;
+
+    while ((opt = getopt_long(argc, argv, "+", known, NULL)) >= 0) {
+        switch (opt) {
+        case 'c':
+            if (o->n_dirs == DIRS_MAX)
+                return usage_error("catalog", "more than %d folders", DIRS_MAX);
+            o->dirs[o->n_dirs++] = optarg;
+            break;
+        case 'f':
+            o->json = streq(optarg, "json");
+            if (!o->json && !streq(optarg, "text"))
+                return usage_error("catalog", "--format is text or json, not '%s'", optarg);
+            break;
+        default:
+            return usage_error("catalog", "the options are --catalog DIR and --format text|json");
+        }
+    }
     return EXIT_OK;
 }
 
 static int run_catalog(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"catalog", required_argument, NULL, 'c'},
-        {"format", required_argument, NULL, 'f'},
-        {0},
-    };
-    struct catalog_options o = {0};
     _cleanup_(catalog_freep) struct catalog *c = NULL;
     _cleanup_(matcher_freep) struct matcher *m = NULL;
+    struct options o = {0};
     struct err e = {0};
-    int opt;
+    const char *what;
+    int r = parse_options(argc, argv, &o);
 
-    while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0)
-        if (opt == 'c' && o.n_dirs < DIRS_MAX)
-            o.dirs[o.n_dirs++] = optarg;
-        else if (opt == 'f' && (streq(optarg, "json") || streq(optarg, "text")))
-            o.json = streq(optarg, "json");
-        else
-            return usage_error("catalog", "wrong option");
-    if (optind >= argc)
+    if (r != EXIT_OK)
+        return r;
+    what = argv[optind];
+    if (!what || (!streq(what, "check") && !streq(what, "explain")))
         return usage_error("catalog", "say what to do: check or explain");
+    if (streq(what, "check") && optind + 1 != argc)
+        return usage_error("catalog", "check takes no argument");
+    if (streq(what, "explain") && optind + 2 != argc)
+        return usage_error("catalog", "explain takes one line, in quotes, or - for standard input");
     if (catalog_load(o.dirs, o.n_dirs, &c, &e) < 0 || matcher_new(c, &m, &e) < 0) {
         log_error("%s", e.text);
         return EXIT_TROUBLE;
     }
-    if (streq(argv[optind], "check") && optind + 1 == argc)
+    if (streq(what, "check"))
         return run_check(m);
-    if (streq(argv[optind], "explain") && optind + 2 == argc)
-        return explain_line(m, argv[optind + 1], strlen(argv[optind + 1]));
-    return usage_error("catalog", "say what to do: check or explain LINE");
+    if (streq(argv[optind + 1], "-"))
+        return explain_stdin(m, &o);
+    explain(m, &o, argv[optind + 1], strlen(argv[optind + 1]));
+    return EXIT_OK;
 }
 
 const struct verb verb_catalog = {
     .name = "catalog",
     .summary = "check the failure catalogue, or explain what it makes of a line",
-    .help = "usage: reknit catalog [--catalog DIR]... check\n"
-            "       reknit catalog [--catalog DIR]... explain LINE\n",
+    .help =
+        "usage: reknit catalog [--catalog DIR]... check\n"
+        "       reknit catalog [--catalog DIR]... [--format text|json] explain LINE|-\n"
+        "\n"
+        "check    tests every entry, the site's own included, on its own examples and on those\n"
+        "         of all others\n"
+        "explain  shows what is left of LINE without prefixes, clocks and colours, which\n"
+        "         entries match it, what they read from it, which of them speak, and why the\n"
+        "         others are silent; - reads lines from standard input\n"
+        "\n"
+        "  --catalog DIR        more signatures (*.yaml), beside the built-in ones and those\n"
+        "                       of " CATALOG_SITE_DIR "; may be given several times\n"
+        "  --format text|json   for a person (default), or one JSON object a line\n",
     .run = run_catalog,
 };

@@ -422,6 +422,8 @@ static int add_text(struct catalog *c, const char *name, unsigned rank, const ch
     if (err != CYAML_OK)
         return err_set(e, -EINVAL, "%s:%u: %s", name, complaint.line,
                        complaint.text[0] ? complaint.text : cyaml_strerror(err));
+    if (!raw)
+        return 0; /* nothing but comments */
     o = VEC_PUSH(&c->origins);
     *o = (struct origin){.name = xstrdup(name), .rank = rank, .raw = raw};
     for (unsigned i = 0; i < raw->signatures_count; i++) {

@@ -25,6 +25,7 @@
 struct expression {
     const struct entry *entry;
     struct pattern *pattern;
+    const char *text;
     bool wordless;
     unsigned fields, n_fields; /* indices of the entry's `fields` in matcher.fields */
 };
@@ -56,6 +57,7 @@ static int add_entry(struct matcher *m, const struct entry *entry, struct err *e
         struct expression *x = VEC_PUSH(&m->expressions);
 
         x->entry = entry;
+        x->text = entry->patterns.v[i];
         x->fields = first_field;
         x->n_fields = entry->fields.n;
         if (pattern_new(entry->patterns.v[i], &x->pattern, e) < 0)
@@ -172,15 +174,9 @@ const struct catalog *matcher_catalog(const struct matcher *m)
 
 const char *matcher_wordless(const struct matcher *m, const struct entry *e)
 {
-    unsigned n = 0;
-
-    VEC_FOREACH (&m->expressions, x) {
-        if (x->entry != e)
-            continue;
-        if (x->wordless)
-            return e->patterns.v[n];
-        n++;
-    }
+    VEC_FOREACH (&m->expressions, x)
+        if (x->entry == e && x->wordless)
+            return x->text;
     return NULL;
 }
 
@@ -285,7 +281,8 @@ static void try_expression(struct work *w, unsigned index, size_t at, unsigned t
 
         if (!pattern_match(x->pattern, w->m->space, window, len, from, whole, &start, &end))
             return;
-        *hit = (struct hit){.entry = x->entry, .start = begin + start, .end = begin + end};
+        *hit = (struct hit){
+            .entry = x->entry, .pattern = x->text, .start = begin + start, .end = begin + end};
         pattern_captures(x->pattern, w->m->space, window, hit->fields);
         search_fields(w, x, window, len, from > 0 ? start : 0, whole, hit);
         w->n++;

@@ -12,7 +12,8 @@
 
 struct hit {
     const struct entry *entry;
-    size_t start, end; /* of the match in the line */
+    const char *pattern; /* the one that matched */
+    size_t start, end;   /* of the match in the line */
     struct capture fields[FIELD_MAX];
     const struct entry *dropped_by; /* by yields_to or hides; NULL = the hit speaks */
 };

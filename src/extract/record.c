@@ -32,7 +32,8 @@
 #define EXCERPT_KEPT    200 /* of the text, where a remark is to follow */
 #define GARBLE_BYTES    2048
 #define GARBLE_RECORDS  64
-#define CUT_WORD_MIN    8 /* of a word at the end of the log that was cut */
+#define GARBLES_MAX     2000 /* of one log that are read: it takes a while */
+#define CUT_WORD_MIN    8    /* of a word at the end of the log that was cut */
 
 /* Records without a hit, put together; their line ends are left out. */
 struct garble {
@@ -64,6 +65,7 @@ struct record_reader {
     struct tracebacks *tracebacks;
     struct counters *counters;
     struct garble garble;
+    unsigned garbles_read;
     char node[NODE_NAME_LEN];
     char clean[RECORD_BYTES + 1];
 };
@@ -319,14 +321,20 @@ static void read_garble(struct record_reader *r)
 {
     const struct garble *g = &r->garble;
     struct shuffled found[SHUFFLED_MAX];
+    struct shuffle_letters letters;
     const struct cover_literal *literals;
     unsigned n_found = 0;
     size_t n;
 
+    if (r->garbles_read++ > GARBLES_MAX)
+        return;
+    shuffle_count(g->text, g->len, &letters);
     literals = matcher_literals(r->matcher, &n);
     for (size_t i = 0; i < n; i++) {
         struct shuffled next = {.literal = &literals[i].text};
 
+        if (!shuffle_possible(&letters, next.literal->s, next.literal->len))
+            continue;
         next.copies = shuffle_find(g->text, g->len, next.literal->s, next.literal->len, &next.at);
         if (next.copies > 0)
             keep_longest(found, &n_found, next);

@@ -37,6 +37,26 @@ bool shuffle_suspect(const char *text, size_t len)
     return false;
 }
 
+void shuffle_count(const char *text, size_t len, struct shuffle_letters *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    for (size_t i = 0; i < len; i++)
+        ret->n[(unsigned char)text[i]]++;
+}
+
+bool shuffle_possible(const struct shuffle_letters *letters, const char *word, size_t word_len)
+{
+    for (size_t i = 0; i < word_len; i++) {
+        unsigned need = 0;
+
+        for (size_t j = 0; j < word_len; j++)
+            need += 2u * (word[j] == word[i]);
+        if (letters->n[(unsigned char)word[i]] < need)
+            return false;
+    }
+    return word_len >= SHUFFLE_WORD_MIN;
+}
+
 struct copies {
     unsigned n, done;
     struct {
@@ -106,8 +126,6 @@ static unsigned read_copies(const char *s, size_t len, const char *word, size_t 
 unsigned shuffle_find(const char *text, size_t len, const char *word, size_t word_len,
                       size_t *ret_at)
 {
-    if (word_len < SHUFFLE_WORD_MIN)
-        return 0;
     for (size_t at = 0; at + 2 * word_len <= len; at++) {
         size_t span = len - at < SPAN_MAX ? len - at : SPAN_MAX;
         unsigned copies = text[at] == word[0] ? read_copies(text + at, span, word, word_len) : 0;
