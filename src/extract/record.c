@@ -32,8 +32,8 @@
 #define EXCERPT_KEPT    200 /* of the text, where a remark is to follow */
 #define GARBLE_BYTES    2048
 #define GARBLE_RECORDS  64
-#define GARBLES_MAX     2000 /* of one log that are read: it takes a while */
-#define CUT_WORD_MIN    8    /* of a word at the end of the log that was cut */
+#define GARBLES_MAX     256 /* of one log that are read: it takes a while */
+#define CUT_WORD_MIN    8   /* of a word at the end of the log that was cut */
 
 /* Records without a hit, put together; their line ends are left out. */
 struct garble {

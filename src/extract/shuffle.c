@@ -13,15 +13,15 @@
 #define COPIES_MAX 16
 #define SPAN_MAX   512 /* letters of a shuffle */
 #define GAP_MAX    24  /* letters of others between two of one copy */
-
-/* Percent of the span that the copies make up. Letters of ordinary words occur everywhere; capitals
- * within a name ("ValueError") make it certain earlier. */
-#define DENSITY      60
-#define DENSITY_NAME 40
+#define DENSITY    40  /* percent of the span that the copies make up */
 
 /* "Error" of two processes within so few letters. */
 #define SUSPECT_SPAN 24
 #define SUSPECT_RS   6
+
+/* Letters of ordinary words occur everywhere, and anything could be read out of them; capitals
+ * within a name ("ValueError") are rare. */
+#define CAPITALS_MIN 2
 
 bool shuffle_suspect(const char *text, size_t len)
 {
@@ -46,15 +46,18 @@ void shuffle_count(const char *text, size_t len, struct shuffle_letters *ret)
 
 bool shuffle_possible(const struct shuffle_letters *letters, const char *word, size_t word_len)
 {
+    unsigned capitals = 0;
+
     for (size_t i = 0; i < word_len; i++) {
         unsigned need = 0;
 
+        capitals += isupper((unsigned char)word[i]) != 0;
         for (size_t j = 0; j < word_len; j++)
             need += 2u * (word[j] == word[i]);
         if (letters->n[(unsigned char)word[i]] < need)
             return false;
     }
-    return word_len >= SHUFFLE_WORD_MIN;
+    return word_len >= SHUFFLE_WORD_MIN && capitals >= CAPITALS_MIN;
 }
 
 struct copies {
@@ -98,26 +101,16 @@ static bool take_letter(struct copies *c, char letter, const char *word, size_t 
     return false;
 }
 
-static size_t density_of(const char *word, size_t word_len)
-{
-    unsigned capitals = 0;
-
-    for (size_t i = 0; i < word_len; i++)
-        capitals += isupper((unsigned char)word[i]) != 0;
-    return capitals >= 2 ? DENSITY_NAME : DENSITY;
-}
-
 /* How many copies a shuffle has that begins at s[0]. */
 static unsigned read_copies(const char *s, size_t len, const char *word, size_t word_len)
 {
-    size_t density = density_of(word, word_len);
     struct copies c = {.n = 0};
     unsigned best = 0;
 
     for (size_t i = 0; i < len && (i == 0 || c.n > 0); i++) {
         drop_stale(&c, i);
         if (take_letter(&c, s[i], word, word_len, i) && c.done >= 2 &&
-            c.done * word_len * 100 >= (i + 1) * density)
+            c.done * word_len * 100 >= (i + 1) * DENSITY)
             best = c.done;
     }
     return best;
