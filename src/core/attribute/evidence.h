@@ -114,6 +114,8 @@ struct evidence {
     uint64_t dropped;           /* hits beyond the bounds */
 };
 
+/* Adds the words of the message, without numbers and names, to the hash (fingerprint.c). */
+uint64_t template_hash(uint64_t h, const struct signal *s);
 const struct signature_facts *evidence_signature(const struct evidence *e, const char *id);
 
 #endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/gather.h"
+
+#include "base/str.h"
+
+/* Who ended, and how. Launchers tell it over several lines (host, rank, exit code) and often twice,
+ * at once in a line of the agent and later in a summary; one process must be counted once. */
+
+#define NAMED_CONFIDENCE 50
+#define REPORT_LINES     3 /* a launcher's block: gap between two lines that belong together */
+
+/* Whether the line adds to the report that is being read: it repeats nothing of it. */
+static bool continues_report(const struct exit_seen *x, const struct signal *s, bool has_code)
+{
+    return x->file == s->file && s->line != 0 && s->line - x->last_line <= REPORT_LINES &&
+           streq(x->signature, s->signature) == false &&
+           (x->who.rank == RANK_NONE || s->who.rank == RANK_NONE) &&
+           (!*x->who.node || !*s->who.node) && !(x->has_code && has_code);
+}
+
+static void merge_entity(struct entity *dst, const struct entity *src)
+{
+    if (dst->rank == RANK_NONE)
+        dst->rank = src->rank;
+    if (dst->local_rank == RANK_NONE)
+        dst->local_rank = src->local_rank;
+    if (!*dst->node)
+        STR_COPY(dst->node, src->node);
+    if (!*dst->device)
+        STR_COPY(dst->device, src->device);
+}
+
+static struct exit_seen *open_report(struct evidence *e, const struct signal *s)
+{
+    struct exit_seen *x;
+
+    if (e->exits.n == EXITS_MAX)
+        return NULL;
+    x = VEC_PUSH(&e->exits);
+    x->who = (struct entity){.rank = RANK_NONE, .local_rank = RANK_NONE};
+    x->provenance = s->provenance;
+    x->layer = s->layer;
+    x->file = s->file;
+    x->line = s->line;
+    x->order = e->order;
+    STR_COPY(x->signature, s->signature);
+    STR_COPY(x->text, s->text);
+    return x;
+}
+
+static bool is_same_end(const struct exit_seen *x, const struct exit_fact *f)
+{
+    return x->has_code && x->code == f->code && x->signal == f->signal;
+}
+
+/* The same process told of twice, by the agent's log line and in the launcher's summary: its pid
+ * says so, or, where it was cut off, its place on the node and its end. */
+static struct exit_seen *report_of_process(struct evidence *e, const struct signal *s,
+                                           const struct exit_seen *told)
+{
+    VEC_FOREACH (&e->exits, x) {
+        if (x == told || x->file != s->file)
+            continue;
+        if (s->exit.pid != 0 && x->pid == s->exit.pid)
+            return x;
+        if (x->who.local_rank != RANK_NONE && x->who.local_rank == told->who.local_rank &&
+            (x->who.rank == RANK_NONE || told->who.rank == RANK_NONE) && is_same_end(x, &s->exit))
+            return x;
+    }
+    return NULL;
+}
+
+static void set_exit(struct exit_seen *x, const struct exit_fact *f)
+{
+    x->has_code = true;
+    x->pid = f->pid;
+    x->code = f->code;
+    x->signal = f->signal;
+}
+
+void gather_exit(struct evidence *e, const struct signal *s, const struct stream *stream,
+                 usec_t now)
+{
+    bool has_code = s->kind == SIGNAL_EXIT;
+    struct exit_seen *x = e->exits.n ? &e->exits.v[e->exits.n - 1] : NULL, *same = NULL;
+
+    if (!x || !continues_report(x, s, has_code))
+        x = open_report(e, s);
+    if (!x)
+        return;
+    x->last_line = s->line;
+    x->advance = stream->advance;
+    x->time_us = now;
+    if (x->who.rank == RANK_NONE && s->who.rank != RANK_NONE) {
+        x->line = s->line;
+        STR_COPY(x->text, s->text);
+    }
+    x->named |= s->blame == BLAME_RANK && s->confidence >= NAMED_CONFIDENCE;
+    merge_entity(&x->who, &s->who);
+    if (has_code) {
+        same = report_of_process(e, s, x);
+        set_exit(x, &s->exit);
+    }
+    if (same) {
+        merge_entity(&same->who, &x->who);
+        x->has_code = false; /* one process is one exit */
+    }
+    roster_add(&e->roster, &x->who);
+}

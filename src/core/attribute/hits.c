@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/gather.h"
+
+#include "base/hash.h"
+#include "base/str.h"
+
+#include <sys/types.h>
+
+/* Each stream counts its steps forward (`advance`); a hit remembers the count at which it was
+ * seen, and when the same line comes again at a higher count the hit starts anew. So at the end
+ * the hits at the final count are the terminal episode (algorithms b.2.3), and the older ones tell
+ * what the job has survived.
+ *
+ * Bounds: when the table of hits is full, one that was survived makes room, noise first; only when
+ * all of them are current are further ones counted and dropped, because the first error matters
+ * and not the loudest. */
+
+const struct signature_facts *evidence_signature(const struct evidence *e, const char *id)
+{
+    VEC_FOREACH (&e->signatures, g)
+        if (streq(g->id, id))
+            return g;
+    return NULL;
+}
+
+static struct signature_facts *signature_of(struct evidence *e, const char *id)
+{
+    struct signature_facts *g = (struct signature_facts *)evidence_signature(e, id);
+
+    if (g || e->signatures.n == SIGNATURES_MAX)
+        return g;
+    g = VEC_PUSH(&e->signatures);
+    STR_COPY(g->id, id);
+    return g;
+}
+
+static void note_signature(struct signature_facts *g, const struct signal *s, int64_t advance)
+{
+    g->count++;
+    if (g->advance < advance) {
+        g->advance = advance;
+        intset_clear(&g->ranks);
+    }
+    if (s->who.rank != RANK_NONE)
+        intset_add(&g->ranks, s->who.rank);
+}
+
+/* Lines of one signature and entity are one hit; a job's lines only when they read the same but
+ * for their numbers, because one signature may stand for many texts. */
+static uint64_t hit_key(const struct signal *s)
+{
+    uint64_t h = HASH_INIT;
+
+    h = hash_bytes(h, s->signature, strlen(s->signature) + 1);
+    h = hash_bytes(h, &s->file, sizeof(s->file));
+    h = hash_bytes(h, &s->who.rank, sizeof(s->who.rank));
+    h = hash_bytes(h, s->who.node, strlen(s->who.node) + 1);
+    h = hash_bytes(h, s->who.device, strlen(s->who.device) + 1);
+    h = hash_bytes(h, s->who.peer, strlen(s->who.peer) + 1);
+    return s->layer == LAYER_JOB ? template_hash(h, s) : h;
+}
+
+static struct hit *find_hit(struct evidence *e, uint64_t key)
+{
+    VEC_FOREACH (&e->keys, k)
+        if (*k == key)
+            return &e->hits.v[k - e->keys.v];
+    return NULL;
+}
+
+static bool is_survived(const struct evidence *e, const struct hit *h)
+{
+    uint32_t file = h->s.file < STREAMS_MAX ? h->s.file : STREAMS_MAX - 1;
+
+    return h->advance < e->streams.v[file].advance;
+}
+
+static bool is_weak(enum role role)
+{
+    return role != ROLE_ROOT && role != ROLE_SYMPTOM;
+}
+
+/* How willingly a hit is given up: survived weak ones, survived others, current weak ones; 0 =
+ * not at all. */
+static int eviction_rank(const struct evidence *e, const struct hit *h)
+{
+    if (is_survived(e, h))
+        return is_weak(h->s.role) ? 3 : 2;
+    return is_weak(h->s.role) ? 1 : 0;
+}
+
+/* A place in the full table, or -1. A flood must not cost a search for each of its lines: after one
+ * in vain, weak lines are dropped until there was progress again. */
+static ssize_t make_room(struct evidence *e, const struct signal *s)
+{
+    size_t victim = 0;
+    int best = 0;
+
+    if (is_weak(s->role) && e->full_at == e->advances)
+        return -1;
+    for (size_t i = 0; i < e->hits.n && best < 3; i++) {
+        int rank = eviction_rank(e, &e->hits.v[i]);
+
+        if (rank > best) {
+            best = rank;
+            victim = i;
+        }
+    }
+    if (best <= 1)
+        e->full_at = e->advances;
+    if (best == 0 || (best == 1 && is_weak(s->role)))
+        return -1;
+    return (ssize_t)victim;
+}
+
+static struct hit *new_hit(struct evidence *e, const struct signal *s)
+{
+    struct signature_facts *g;
+    ssize_t i;
+
+    if (e->hits.n < HITS_MAX) {
+        VEC_PUSH(&e->keys);
+        return VEC_PUSH(&e->hits);
+    }
+    i = make_room(e, s);
+    if (i < 0)
+        return NULL;
+    g = signature_of(e, e->hits.v[i].s.signature);
+    if (g && g->kept > 0)
+        g->kept--;
+    memset(&e->hits.v[i], 0, sizeof(e->hits.v[i]));
+    return &e->hits.v[i];
+}
+
+static void restart_hit(struct hit *h, const struct signal *s, const struct stream *stream,
+                        uint64_t order, usec_t now)
+{
+    h->s = *s;
+    h->order = order;
+    h->time_us = now;
+    h->advance = stream->advance;
+}
+
+static struct hit *open_hit(struct evidence *e, const struct signal *s, uint64_t key, usec_t now)
+{
+    struct signature_facts *g = signature_of(e, s->signature);
+    uint32_t most = s->role == ROLE_ROOT ? ROOTS_PER_SIGNATURE : HITS_PER_SIGNATURE;
+    struct hit *h = g && g->kept >= most ? NULL : new_hit(e, s);
+
+    if (!h) {
+        e->dropped++;
+        return NULL;
+    }
+    h->key = key;
+    h->advance = -1;
+    h->first_us = now;
+    e->keys.v[h - e->hits.v] = key;
+    if (g)
+        g->kept++;
+    return h;
+}
+
+void gather_hit(struct evidence *e, const struct signal *s, const struct stream *stream, usec_t now)
+{
+    struct signature_facts *g = signature_of(e, s->signature);
+    uint64_t key = hit_key(s);
+    struct hit *h = find_hit(e, key);
+
+    if (g)
+        note_signature(g, s, stream->advance);
+    if (!h)
+        h = open_hit(e, s, key, now);
+    if (!h)
+        return;
+    if (h->advance < stream->advance)
+        restart_hit(h, s, stream, e->order, now);
+    h->last_us = now;
+    h->last_order = e->order;
+    h->count++;
+}
+
+static bool names_signature(const char *pattern, const char *signature)
+{
+    size_t n = strlen(pattern);
+
+    if (n > 0 && pattern[n - 1] == '*')
+        return strncmp(pattern, signature, n - 1) == 0;
+    return streq(pattern, signature);
+}
+
+static bool may_be_same(const char *a, const char *b)
+{
+    return !*a || !*b || streq(a, b);
+}
+
+static bool is_cleared_by(const struct hit *h, const struct signal *s)
+{
+    return h->s.file == s->file && names_signature(s->clears, h->s.signature) &&
+           may_be_same(h->s.who.node, s->who.node) && may_be_same(h->s.who.peer, s->who.peer) &&
+           may_be_same(h->s.who.device, s->who.device);
+}
+
+/* "The server answers again": what was said of it before is no evidence any more. */
+void gather_cleared(struct evidence *e, const struct signal *s)
+{
+    for (size_t i = e->hits.n; i-- > 0;) {
+        struct signature_facts *g;
+
+        if (!is_cleared_by(&e->hits.v[i], s))
+            continue;
+        g = signature_of(e, e->hits.v[i].s.signature);
+        if (g && g->kept > 0)
+            g->kept--;
+        VEC_REMOVE(&e->hits, i);
+        VEC_REMOVE(&e->keys, i);
+    }
+}
