@@ -605,6 +605,179 @@ static void test_a_barrier_names_who_did_not_come(void **state)
     assert_int_equal(s->in.culprits.ranks[0], 6);
 }
 
+static void test_a_preemption_notice_before_a_failed_barrier_interrupts(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "jax.preempted", ROLE_ROOT, CAUSE_PREEMPTION, 90, RANK_NONE);
+    s->now += 30 * USEC_PER_SEC;
+    x = hit(s, "jax.barrier", ROLE_SYMPTOM, CAUSE_UNKNOWN, 40);
+    x.hang = true;
+    evidence_add(s->e, &x);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_INTERRUPTED);
+    assert_int_equal(s->in.cause, CAUSE_PREEMPTION);
+}
+
+static void test_a_voted_address_is_given_its_node(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "nccl.bootstrap", ROLE_NOISE, CAUSE_NONE, 0);
+
+    STR_COPY(x.who.node, "n7");
+    STR_COPY(x.who.address, "10.0.0.7");
+    evidence_add(s->e, &x);
+    vote(s, "n1", 1, "10.0.0.7<4000>");
+    vote(s, "n2", 9, "10.0.0.7<4002>");
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n7");
+}
+
+static void test_hearsay_names_nobody_where_connections_broke(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "mpi.first", ROLE_SYMPTOM, CAUSE_UNKNOWN, 55);
+
+    x.blame = BLAME_RANK;
+    x.who.rank = 4;
+    evidence_add(s->e, &x);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_HEALTHY); /* one such line alone proves no end */
+    say(s, "python.traceback", ROLE_CONFIRM, CAUSE_UNKNOWN, 20, 4);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_ranks, 1);
+    say(s, "nccl.recv", ROLE_CASCADE, CAUSE_NETWORK, 40, 12);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+}
+
+static void test_a_program_that_goes_on_writing_is_not_silent(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    for (int i = 0; i < 600; i++) {
+        struct signal x;
+
+        s->now += 20 * USEC_PER_SEC;
+        x = make(s, SIGNAL_OUTPUT, "", ROLE_NOISE);
+        evidence_add(s->e, &x);
+    }
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+}
+
+static void test_a_gradient_that_stays_nan_is_numerical(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    for (int i = 51; i <= 80; i++) {
+        struct signal x = make(s, SIGNAL_STEP, "step", ROLE_PROGRESS);
+
+        x.step.step = i;
+        x.step.loss = 0;
+        x.step.grad_norm = METRIC_NAN;
+        evidence_add(s->e, &x);
+    }
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_NUMERICAL);
+    assert_int_equal(s->in.evidence[0].line, 51);
+}
+
+static void test_values_below_a_step_belong_to_it(void **state)
+{
+    struct story *s = *state;
+
+    for (int i = 1; i <= 120; i++) {
+        struct signal x = make(s, SIGNAL_STEP, "step", ROLE_PROGRESS);
+
+        x.step.step = i;
+        evidence_add(s->e, &x);
+        x = make(s, SIGNAL_STEP, "below", ROLE_PROGRESS);
+        x.step.loss = i > 100 ? 7500000 : 2600000;
+        evidence_add(s->e, &x);
+    }
+    judge(s);
+    assert_int_equal(s->in.cause, CAUSE_NUMERICAL);
+    assert_int_equal(s->in.evidence[1].line, 201); /* the line of step 101 */
+    assert_int_equal(s->in.progress.last_step, 120);
+}
+
+static void test_what_throttles_while_the_job_is_slow_is_named(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 300, 20 * USEC_PER_SEC);
+    for (int i = 0; i < 6; i++) {
+        steps(s, 301 + 20 * i, 320 + 20 * i, 28 * USEC_PER_SEC);
+        x = hit(s, "gpu.throttled", ROLE_CONFIRM, CAUSE_GPU_HARDWARE, 40);
+        STR_COPY(x.who.device, "0000:87:00");
+        STR_COPY(x.who.node, "n14");
+        evidence_add(s->e, &x);
+    }
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_STRAGGLER);
+    assert_int_equal(s->in.cause, CAUSE_GPU_HARDWARE);
+    assert_string_equal(s->in.culprits.devices[0], "0000:87:00");
+    assert_string_equal(s->in.culprits.nodes[0], "n14");
+    assert_int_equal(s->in.advice, ADVICE_RESTART_EXCLUDING);
+}
+
+static void test_taken_down_without_a_failure_is_a_cancel(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    x = hit(s, "slurm.step_cancelled", ROLE_TEARDOWN, CAUSE_CANCELLED, 0);
+    x.layer = LAYER_SCHEDULER;
+    evidence_add(s->e, &x);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_INTERRUPTED);
+    assert_int_equal(s->in.cause, CAUSE_CANCELLED);
+    x = make(s, SIGNAL_EXIT, "slurm.task_exit", ROLE_CONFIRM);
+    x.exit.code = 1;
+    evidence_add(s->e, &x);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_UNKNOWN);
+}
+
+static void test_soft_faults_again_and_again_convict_the_device(void **state)
+{
+    struct story *s = *state;
+
+    for (int i = 0; i < 4; i++) {
+        struct signal x = hit(s, "gpu.xid.31", ROLE_SYMPTOM, CAUSE_USER_CODE, 45);
+
+        x.layer = LAYER_KERNEL;
+        STR_COPY(x.who.device, "0000:61:00");
+        evidence_add(s->e, &x);
+        assert_int_equal(judge(s)->culprits.n_devices, i >= 2 ? 1 : 0);
+        s->now += USEC_PER_HOUR;
+    }
+    assert_int_equal(s->in.cause, CAUSE_GPU_HARDWARE);
+}
+
+static void test_a_traceback_after_the_last_step_is_a_crash(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "python.traceback", ROLE_CONFIRM, CAUSE_UNKNOWN, 20, RANK_NONE);
+    assert_int_equal(judge(s)->class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_UNKNOWN);
+    assert_int_equal(s->in.advice, ADVICE_RESTART);
+    steps(s, 51, 52, USEC_PER_SEC);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+}
+
 static void test_fingerprint_ignores_who_and_when(void **state)
 {
     struct story *s = *state;
@@ -756,6 +929,16 @@ int main(void)
         STORY(test_a_dead_process_is_the_culprit_of_a_hang),
         STORY(test_a_process_that_goes_on_is_no_culprit),
         STORY(test_a_barrier_names_who_did_not_come),
+        STORY(test_a_preemption_notice_before_a_failed_barrier_interrupts),
+        STORY(test_a_voted_address_is_given_its_node),
+        STORY(test_hearsay_names_nobody_where_connections_broke),
+        STORY(test_a_program_that_goes_on_writing_is_not_silent),
+        STORY(test_a_gradient_that_stays_nan_is_numerical),
+        STORY(test_values_below_a_step_belong_to_it),
+        STORY(test_what_throttles_while_the_job_is_slow_is_named),
+        STORY(test_taken_down_without_a_failure_is_a_cancel),
+        STORY(test_soft_faults_again_and_again_convict_the_device),
+        STORY(test_a_traceback_after_the_last_step_is_a_crash),
         STORY(test_fingerprint_ignores_who_and_when),
         STORY(test_any_signals_give_a_well_formed_verdict),
         STORY(test_memory_stays_bounded_and_the_first_error_kept),

@@ -7,7 +7,8 @@
 
 /* After so many steps the job is known to fit: memory that ran out later leaked, or was taken by
  * something else, and comes back with a new start. */
-#define STEPS_PROVE 20
+#define STEPS_PROVE  20
+#define SURE_TO_STOP 50 /* a guess is no reason to give up a job that worked for hours */
 
 static enum advice of_cause(enum cause c)
 {
@@ -56,6 +57,9 @@ static enum advice of_class(const struct judge *j)
             return ADVICE_RESTART;
         if (j->primary && j->primary->s.advice != ADVICE_NONE)
             return j->primary->s.advice;
+        if (j->in->confidence < SURE_TO_STOP && j->in->progress.steps_seen >= STEPS_PROVE &&
+            of_cause(j->in->cause) == ADVICE_STOP)
+            return ADVICE_RESTART;
         return of_cause(j->in->cause);
     }
 }

@@ -353,10 +353,22 @@ static const struct hit *strongest_cascade(const struct judge *j)
     return best;
 }
 
+/* Something was told to have failed after the last step (a traceback of an unknown exception), and
+ * no step came after it. */
+static const struct hit *unexplained(const struct judge *j)
+{
+    for (size_t i = 0; j->e->pace.any && i < j->n_current; i++)
+        if (j->current[i]->s.role == ROLE_CONFIRM && j->current[i]->s.cause == CAUSE_UNKNOWN)
+            return j->current[i];
+    return NULL;
+}
+
 static bool rule_victims(struct judge *j)
 {
     const struct hit *c = strongest_cascade(j);
 
+    if (!c && !j->first_exit)
+        c = unexplained(j);
     if (!j->first_exit && (!c || j->in->finished) && j->ending != ENDING_EXITED)
         return false;
     j->primary = c;
