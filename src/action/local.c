@@ -29,6 +29,9 @@
 #define ENV_TOTAL_MAX    65536
 #define FD_ABOVE_STDIO   10
 
+/* What would end reknit where an error is enough: a reader that is gone, a limit on file sizes. */
+static const int ignored[] = {SIGPIPE, SIGXFSZ};
+
 enum local_state {
     STATE_IDLE,
     STATE_KEPT,
@@ -48,7 +51,7 @@ struct local {
     sd_event_source *io, *child, *pause;
     usec_t pause_us; /* ORPHANED: until the next pass of SIGKILL */
     char cgroup[CGROUP_PATH_MAX];
-    struct sigaction sigpipe; /* as it was when reknit started, for the job */
+    struct sigaction before[ARRAY_SIZE(ignored)]; /* as reknit was started, for the job */
     sigset_t mask;
 };
 
@@ -239,7 +242,8 @@ become_keeper(const struct local *l, const struct local_spec *spec, char **env, 
         fcntl(spec->restore, F_SETFD, 0);
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
         _exit(126);
-    sigaction(SIGPIPE, &l->sigpipe, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+        sigaction(ignored[i], &l->before[i], NULL);
     sigprocmask(SIG_SETMASK, &l->mask, NULL);
     execve("/proc/self/exe", argv, env);
     _exit(126);
@@ -270,6 +274,7 @@ int local_start(struct local *l, const struct local_spec *spec, struct err *e)
     _cleanup_(closep) int spec_fd = -1;
     int r;
 
+    assert(spec->restore < 0 || spec->restore > STDERR_FILENO);
     if (l->state != STATE_IDLE)
         return err_set(e, -EBUSY, "the processes of the last attempt are not gone yet");
     l->first = 0;
@@ -337,9 +342,11 @@ struct local *local_new(sd_event *event, const struct local_handlers *handlers, 
     l->handlers = *handlers;
     l->ctx = ctx;
     l->socket = -1;
-    sigaction(SIGPIPE, NULL, &l->sigpipe);
     sigprocmask(SIG_SETMASK, NULL, &l->mask);
-    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < ARRAY_SIZE(ignored); i++) {
+        sigaction(ignored[i], NULL, &l->before[i]);
+        signal(ignored[i], SIG_IGN);
+    }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* for the case that the keeper is killed */
     if (sd_event_add_signal(event, &l->child, SIGCHLD | SD_EVENT_SIGNAL_PROCMASK, on_child, l) < 0)
         return local_free(l);

@@ -36,7 +36,8 @@ struct local_spec {
 
 struct local;
 
-/* Call before any signal is blocked or ignored: the job gets what holds now. Ignores SIGPIPE. */
+/* Call before any signal is blocked or ignored: the job gets what holds now. Ignores SIGPIPE
+ * and SIGXFSZ. */
 struct local *local_new(sd_event *event, const struct local_handlers *handlers, void *ctx);
 struct local *local_free(struct local *l); /* the keeper then kills what still runs */
 DEFINE_CLEANUP(struct local *, local_free);

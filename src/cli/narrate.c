@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COLUMNS 6
+#define COLUMNS    6
+#define ROWS_FIRST 5 /* of a long table: so many at both ends */
+#define ROWS_LAST  10
 
 void narrate_exit(const struct exit_fact *x, struct strbuf *out)
 {
@@ -246,8 +248,12 @@ void narrate_summary(const struct story_run *run, void (*line)(void *ctx, const 
 
     for (size_t i = 0; i < COLUMNS; i++)
         strbuf_adds(cell(&t), heads[i]);
-    VEC_FOREACH (&run->attempts, a)
-        add_row(&t, run, a);
+    for (size_t i = 0; i < run->attempts.n; i++)
+        if (i < ROWS_FIRST || i + ROWS_LAST >= run->attempts.n)
+            add_row(&t, run, &run->attempts.v[i]);
+        else if (i == ROWS_FIRST)
+            for (size_t c = 0; c < COLUMNS; c++)
+                strbuf_adds(cell(&t), "...");
     print_table(&t, line, ctx);
     if (run->wall <= 0)
         return;

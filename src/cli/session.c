@@ -116,6 +116,18 @@ static void maybe_finish(struct session *s)
     }
 }
 
+/* When the job neither writes nor lives any more. */
+static void give_terminal_back(struct session *s)
+{
+    if (!local_is_idle(s->local) || !watch_is_drained(s->watch))
+        return;
+    s->keys = keys_free(s->keys);
+    closep(&s->master);
+    s->master = -1;
+    terminal_leave(&s->terminal);
+    say_set_raw(s->say, false);
+}
+
 /* The watch */
 
 static void on_signal(void *ctx, const struct signal *signal)
@@ -168,6 +180,7 @@ static void on_drained(void *ctx)
 {
     struct session *s = ctx;
 
+    give_terminal_back(s);
     say_set_alone(s->say, true);
     input(s, EVENT_LOGS_DRAINED);
     maybe_finish(s);
@@ -231,11 +244,6 @@ static void on_gone(void *ctx, bool keeper_lost)
 {
     struct session *s = ctx;
 
-    s->keys = keys_free(s->keys);
-    closep(&s->master);
-    s->master = -1;
-    terminal_leave(&s->terminal);
-    say_set_raw(s->say, false);
     if (keeper_lost)
         say_loud(s->say, "the job's keeper process was killed, and with it the job");
     if (!s->started) {
@@ -244,6 +252,7 @@ static void on_gone(void *ctx, bool keeper_lost)
         return;
     }
     watch_processes_gone(s->watch);
+    give_terminal_back(s);
     input(s, EVENT_ATTEMPT_GONE);
     maybe_finish(s);
 }
@@ -333,6 +342,10 @@ static int start_attempt(struct session *s, uint32_t number, uint64_t intent, st
     s->started = false;
     s->start_error = 0;
     name_log(s);
+    if (number == 1)
+        say(s->say, "job %s, attempt 1; its output is kept in %s", s->o->name, s->log_path);
+    else
+        say(s->say, "attempt %" PRIu32 " starts", number);
     r = streams_open(&s->terminal, &st);
     if (r < 0)
         return err_set(e, r, "cannot make the job's streams: %s", strerror(-r));
@@ -428,12 +441,6 @@ static void tell(struct session *s, const struct event *e)
     const struct story_attempt *a = story_last_attempt(story_last_run(&s->story));
 
     switch (e->kind) {
-    case EVENT_ATTEMPT_STARTED:
-        if (e->attempt == 1)
-            say(s->say, "job %s, attempt 1; its output is kept in %s", s->o->name, e->started.log);
-        else
-            say(s->say, "attempt %" PRIu32 " starts", e->attempt);
-        break;
     case EVENT_FINDING:
         if (narrate_finding(e, &b))
             say(s->say, "%s", strbuf_str(&b));
@@ -639,11 +646,11 @@ static void tear_down(struct session *s)
 {
     keys_free(s->keys);
     closep(&s->master);
-    terminal_leave(&s->terminal);
     sd_event_source_disable_unref(s->timer);
     pump_free(s->pump);
     watch_free(s->watch);
     local_free(s->local);
+    terminal_done(&s->terminal);
     say_free(s->say);
     sd_event_unref(s->event);
     journal_free(s->journal);
@@ -753,7 +760,7 @@ static int loop(struct session *s)
 
 int session_run(const struct session_options *o)
 {
-    struct session s = {.o = o, .home = {.lock = -1}, .master = -1};
+    struct session s = {.o = o, .home = {.lock = -1}, .master = -1, .terminal = {.user = -1}};
     struct err e = {0};
     int status = EXIT_TROUBLE;
 

@@ -20,13 +20,16 @@ void terminal_init(struct terminal *t)
 {
     *t = (struct terminal){.user = -1};
     for (int fd = 1; fd <= 2 && t->user < 0; fd++)
-        if (isatty(fd))
-            t->user = fd;
-    if (t->user < 0 || tcgetattr(t->user, &t->saved) < 0) {
-        t->user = -1;
-        return;
-    }
-    t->interactive = isatty(0);
+        if (tcgetattr(fd, &t->saved) == 0)
+            t->user = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+    t->interactive = t->user >= 0 && isatty(0);
+}
+
+void terminal_done(struct terminal *t)
+{
+    terminal_leave(t);
+    closep(&t->user);
+    t->user = -1;
 }
 
 bool terminal_is_foreground(const struct terminal *t)
@@ -70,12 +73,12 @@ void terminal_enter(struct terminal *t)
         return;
     cfmakeraw(&raw);
     raw.c_lflag |= ISIG;
-    t->raw = tcsetattr(t->user, TCSADRAIN, &raw) == 0;
+    t->raw = tcsetattr(t->user, TCSANOW, &raw) == 0;
 }
 
 void terminal_leave(struct terminal *t)
 {
     if (t->raw && terminal_is_foreground(t))
-        tcsetattr(t->user, TCSADRAIN, &t->saved);
+        tcsetattr(t->user, TCSANOW, &t->saved);
     t->raw = false;
 }

@@ -9,7 +9,7 @@
 #include <termios.h>
 
 struct terminal {
-    int user;             /* descriptor of the user's terminal (0, 1 or 2), -1: there is none */
+    int user;             /* a descriptor of the user's terminal, above 2; -1: there is none */
     bool interactive;     /* our standard input is it: keys are forwarded */
     bool raw;             /* its settings are changed at the moment */
     struct termios saved; /* its settings as we found them */
@@ -17,6 +17,7 @@ struct terminal {
 
 /* Looks at our standard streams; changes nothing. */
 void terminal_init(struct terminal *t);
+void terminal_done(struct terminal *t);
 
 /* A new pseudo-terminal of the user's size and settings. 0 or negative errno. */
 int terminal_open_pty(const struct terminal *t, int *ret_master, int *ret_slave);

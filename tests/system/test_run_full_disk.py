@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state folder is full: the job must not notice, and reknit must say that it stopped acting."""
+
+import os
+import subprocess
+import uuid
+
+import pytest
+
+from running import FAST_POLICY, Run, kill_quietly, marked
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A file system of 512 KiB; only root can make one."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(path)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs root and the right to mount")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.fixture
+def start(reknit, tmp_path):
+    mark = f"REKNIT_TEST_MARK={uuid.uuid4()}"
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(FAST_POLICY)
+    runs = []
+
+    def run(script, state, **kwargs):
+        runs.append(Run(reknit.path, "--name", "job", "--policy", policy, "--", "sh", "-c", script,
+                        state=state, env=dict([mark.split("=")]), stdin=subprocess.PIPE, **kwargs))
+        return runs[-1]
+
+    yield run
+    for r in runs:
+        r.kill()
+        r.process.stdin.close()
+    for pid in marked(mark):
+        kill_quietly(pid)
+
+
+def fill(disk):
+    with open(disk / "filler", "wb", buffering=0) as f:
+        try:
+            while True:
+                f.write(b"x" * 4096)
+        except OSError:
+            pass
+
+
+STEPS = """
+i=0
+while [ $i -lt 40 ]; do i=$((i+1)); echo "step $i/40 | loss 1.0"; sleep 0.1; done
+"""
+
+
+def test_the_job_goes_on_and_its_end_is_told(start, disk):
+    r = start(f"echo ready; read line; {STEPS} exit 3", disk / "state")
+    r.out.expect("ready")
+    fill(disk)
+    r.process.stdin.write("go\n")
+    r.process.stdin.flush()
+    r.err.expect("the journal cannot be written .*full")
+    r.err.expect("the log .* cannot be written")
+    assert r.wait() == 3  # not restarted
+    assert r.err.find("it is not restarted") is not None
+    assert r.out.find("step 40/40") is not None
+
+
+def test_it_acts_again_when_there_is_room(start, disk):
+    r = start(f"[ $REKNIT_ATTEMPT = 1 ] || exit 0; echo ready; read line; {STEPS} read line; exit 3",
+              disk / "state")
+    r.out.expect("ready")
+    fill(disk)
+    r.process.stdin.write("go\n")
+    r.process.stdin.flush()
+    r.err.expect("the journal cannot be written")
+    r.out.expect("step 40/40")
+    (disk / "filler").unlink()
+    r.err.expect("can be written again")
+    r.process.stdin.write("fail\n")
+    r.process.stdin.flush()
+    assert r.wait() == 0  # restarted
+
+
+def test_the_replay_agrees_after_a_full_disk(start, disk, reknit):
+    test_it_acts_again_when_there_is_room(start, disk)
+    result = reknit("replay", disk / "state/job/journal.db")
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_a_full_disk_at_the_start_is_an_error(start, disk):
+    fill(disk)
+    r = start("echo never", disk / "state")
+    assert r.wait() == 1
+    assert "No space left" in r.err.text() or "full" in r.err.text()
+    assert r.out.text() == ""
+
+
+def test_a_limit_on_file_sizes_does_not_end_reknit(start, tmp_path):
+    """The same without root: SIGXFSZ is what a program gets then."""
+    import resource
+
+    r = start(f"ulimit -S -f unlimited; {STEPS} exit 3", tmp_path / "state",
+              preexec_fn=lambda: resource.setrlimit(
+                  resource.RLIMIT_FSIZE, (40000, resource.RLIM_INFINITY)))
+    assert r.wait() == 3
+    assert r.err.find("cannot be written") is not None
+    assert r.out.find("step 40/40") is not None
