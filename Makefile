@@ -38,7 +38,7 @@ demo: deps-build+demo
 
 bench: deps-build+bench
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
-	@bench/run
+	@status=0; for bench in bench/scan bench/relay; do echo "== $$bench"; $$bench || status=1; done; exit $$status
 
 soak: deps-build+test+demo
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
