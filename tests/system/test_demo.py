@@ -11,7 +11,7 @@ import pytest
 def screen(top):
     """What the demo prints. It fails by itself when the job does not finish."""
     result = subprocess.run([str(top / "demo/run")], stdin=subprocess.DEVNULL, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=420)
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
     assert result.returncode == 0, result.stdout
     return result.stdout
 
