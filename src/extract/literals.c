@@ -80,13 +80,30 @@ static void weigh(const struct parser *p, struct literal_set *best, const struct
         *best = *set;
 }
 
+/* Adds l to the end of each. */
+static bool append_literal(struct literal_set *run, const struct literal *l)
+{
+    for (unsigned i = 0; i < run->n; i++)
+        if (run->v[i].len + l->len > LITERAL_BYTES_MAX)
+            return false;
+    for (unsigned i = 0; i < run->n; i++) {
+        memcpy(run->v[i].s + run->v[i].len, l->s, l->len);
+        run->v[i].len = (unsigned char)(run->v[i].len + l->len);
+    }
+    return true;
+}
+
 /* run x part, if it stays small enough. */
 static bool multiply(struct literal_set *run, const struct literal_set *set)
 {
-    struct literal_set product = {.n = 0};
+    struct literal_set product;
 
     if (run->n * set->n > LITERALS_MAX)
         return false;
+    if (set->n == 1)
+        return append_literal(run, &set->v[0]);
+    product.n = 0;
+    product.caseless = false;
     for (unsigned i = 0; i < run->n; i++)
         for (unsigned j = 0; j < set->n; j++) {
             struct literal *l = &product.v[product.n++];

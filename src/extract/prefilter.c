@@ -21,6 +21,7 @@
 struct word {
     char *s;
     size_t len;
+    uint64_t key; /* its first bytes, to compare quickly */
     bool caseless;
     VEC(unsigned) owners;
 };
@@ -56,15 +57,18 @@ struct prefilter *prefilter_free(struct prefilter *p)
 void prefilter_add(struct prefilter *p, const char *s, size_t len, bool caseless, unsigned owner)
 {
     struct word *word = NULL;
+    uint64_t key = 0;
 
     assert(len > 0);
+    memcpy(&key, s, len < sizeof(key) ? len : sizeof(key));
     VEC_FOREACH (&p->words, w)
-        if (w->len == len && w->caseless == caseless && memcmp(w->s, s, len) == 0)
+        if (w->key == key && w->len == len && w->caseless == caseless && memcmp(w->s, s, len) == 0)
             word = w;
     if (!word) {
         word = VEC_PUSH(&p->words);
         word->s = xmemdup(s, len);
         word->len = len;
+        word->key = key;
         word->caseless = caseless;
     }
     for (size_t i = 0; i < word->owners.n; i++)
