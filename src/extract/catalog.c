@@ -30,7 +30,7 @@ struct raw_examples {
 struct raw_signature {
     char *id, *layer, *role, *cause, *blame, *advice, *phase, *edge, *source, *clears;
     int *confidence;
-    bool skipped, hang;
+    bool skipped, hang, straggler;
     char **patterns, **fields, **yields_to, **hides;
     unsigned patterns_count, fields_count, yields_to_count, hides_count;
     struct raw_examples examples;
@@ -100,6 +100,7 @@ static const cyaml_schema_field_t signature_fields[] = {
     CYAML_FIELD_INT_PTR("confidence", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, S, confidence),
     CYAML_FIELD_BOOL("skipped", CYAML_FLAG_OPTIONAL, S, skipped),
     CYAML_FIELD_BOOL("hang", CYAML_FLAG_OPTIONAL, S, hang),
+    CYAML_FIELD_BOOL("straggler", CYAML_FLAG_OPTIONAL, S, straggler),
     LIST("patterns", patterns),
     LIST("fields", fields),
     LIST("yields_to", yields_to),
@@ -290,6 +291,8 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
         return complain(p, "role phase needs `phase:`");
     if (raw->hang && role != ROLE_ROOT && role != ROLE_SYMPTOM && role != ROLE_CONFIRM)
         return complain(p, "`hang:` belongs to root, symptom and confirm");
+    if (raw->straggler && (role != ROLE_CONFIRM || raw->hang))
+        return complain(p, "`straggler:` belongs to confirm, and not beside `hang:`");
     if ((raw->phase && role != ROLE_PHASE) || (raw->skipped && role != ROLE_PROGRESS) ||
         ((raw->hides_count > 0 || raw->clears) && role != ROLE_NOISE) ||
         (raw->edge && role != ROLE_PHASE && role != ROLE_CHECKPOINT))
@@ -305,6 +308,7 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
     e->edge = (enum edge)edge;
     e->skipped = raw->skipped;
     e->hang = raw->hang;
+    e->straggler = raw->straggler;
     e->clears = raw->clears ? raw->clears : "";
     e->confidence = raw->confidence ? *raw->confidence : default_confidence(e->role);
     return 0;

@@ -29,6 +29,7 @@ struct entry {
     enum edge edge;     /* roles phase and checkpoint */
     bool skipped;       /* role progress: the optimizer left the update out */
     bool hang;          /* the line tells of waiting, not of dying */
+    bool straggler;     /* ... of being slow */
     const char *clears; /* role noise: id or family whose trouble is over, "" none */
     struct string_list patterns;
     struct string_list fields;                    /* for values only */

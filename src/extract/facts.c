@@ -375,6 +375,7 @@ struct signal facts_from_hit(const struct catalog *c, const struct hit *hit,
     s.advice = hit->entry->advice;
     s.confidence = hit->entry->confidence;
     s.hang = hit->entry->hang;
+    s.straggler = hit->entry->straggler;
     STR_COPY(s.clears, hit->entry->clears);
     fill_entity(hit, line, &s.who);
     judge_xid(c, hit, &s);

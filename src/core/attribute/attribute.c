@@ -30,6 +30,8 @@ static void name_signature(struct judge *j)
         id = j->divergence == DIVERGENCE_NAN ? "series.nan" : "series.divergence";
     else if (j->slow)
         id = "series.slowdown";
+    else if (j->in->class == CLASS_STRAGGLER && j->telling)
+        id = j->telling->s.signature;
     else if (j->in->class == CLASS_HANG && j->first_wait)
         id = j->first_wait->s.signature;
     else if (j->in->class == CLASS_HANG)

@@ -99,7 +99,7 @@ static bool tells_end(const struct signal *s)
         return s->exit.code != 0 || s->exit.signal != 0;
     if (s->role == ROLE_CASCADE || s->role == ROLE_TEARDOWN)
         return s->confidence >= CASCADE_HEARD || s->layer == LAYER_SCHEDULER;
-    return s->role == ROLE_CONFIRM;
+    return s->role == ROLE_CONFIRM && !s->straggler;
 }
 
 static void look_at_ends(struct judge *j)

@@ -139,8 +139,12 @@ void name_hardware(struct judge *j)
 /* Whether the line was written while the job was slow, and not before. */
 static bool is_of_slow_time(const struct judge *j, const struct hit *h)
 {
-    const struct sample *onset = &j->slow->onset[0];
+    const struct sample *onset;
 
+    if (!j->slow)
+        return h->s.straggler && h->s.blame == j->telling->s.blame &&
+               h->last_order >= j->telling->order && h->count > 1;
+    onset = &j->slow->onset[0];
     if (h->s.file == onset->file)
         return h->s.line >= onset->line;
     return h->first_us != USEC_UNKNOWN && onset->time_us != USEC_UNKNOWN &&

@@ -18,6 +18,7 @@
  *   taken down                 by the scheduler, and nothing failed: a cancel
  *   only victims spoke         cascade, teardown, exit codes: a crash of unknown cause
  *   it became slow             and stayed so
+ *   someone is slow            a tool that compares the ranks says so again and again
  *   healthy                    the rest; in doubt nobody is blamed
  */
 
@@ -388,6 +389,30 @@ static bool rule_slow(struct judge *j)
     return true;
 }
 
+/* Whether a tool that compares ranks or nodes named this one more than once, and still does near
+ * the end. A device that is held back proves nothing as long as steps are as fast as before. */
+#define TOLD_SLOW 2
+
+static bool is_told_slow(const struct evidence *e, const struct hit *h)
+{
+    bool lately = h->last_order >= e->order - e->order / 4;
+
+    return h->s.straggler && h->count >= TOLD_SLOW && lately &&
+           ((h->s.blame == BLAME_RANK && h->s.who.rank != RANK_NONE) ||
+            (h->s.blame == BLAME_NODE && *h->s.who.node));
+}
+
+static bool rule_told_slow(struct judge *j)
+{
+    VEC_FOREACH (&j->e->hits, h)
+        if (is_told_slow(j->e, h) && (!j->telling || h->last_order > j->telling->last_order))
+            j->telling = h;
+    if (!j->telling || j->in->finished)
+        return false;
+    set(j, CLASS_STRAGGLER, j->telling->s.cause, 60);
+    return true;
+}
+
 static bool rule_healthy(struct judge *j)
 {
     j->primary = NULL;
@@ -400,7 +425,7 @@ void rules_apply(struct judge *j)
     static bool (*const rules[])(struct judge *) = {
         rule_empty,       rule_ended_well,  rule_numbers,      rule_root,    rule_waits,
         rule_interrupted, rule_stood_still, rule_soft_repeats, rule_symptom, rule_taken_down,
-        rule_victims,     rule_slow,        rule_healthy,
+        rule_victims,     rule_slow,        rule_told_slow,    rule_healthy,
     };
 
     j->in->finished = j->e->finished || all_steps_done(j);
@@ -412,6 +437,8 @@ void rules_apply(struct judge *j)
         j->primary = NULL;
     if (j->in->class != CLASS_STRAGGLER)
         j->slow = NULL;
+    if (j->in->class == CLASS_HEALTHY)
+        j->telling = NULL;
 }
 
 /* Independent pieces of evidence for one cause: 1 - prod(1 - c_i) (algorithms b.2.7). */

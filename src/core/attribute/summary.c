@@ -199,6 +199,11 @@ static void describe_straggler(struct judge *j, struct strbuf *b)
 {
     char before[DURATION_TEXT_MAX], after[DURATION_TEXT_MAX];
 
+    if (!j->slow) {
+        strbuf_adds(b, "The job waits for its slowest part at every step");
+        add_who(b, &j->in->culprits);
+        return;
+    }
     strbuf_addf(b, "The job became slower and stayed so: a step took %s and takes %s",
                 duration_format(j->slow->level, before),
                 duration_format(series_level_after(j->slow), after));

@@ -227,6 +227,7 @@ static const struct field signal_fields[] = {
     WORD(struct signal, advice, advice),
     NUMBER(struct signal, confidence),
     NUMBER(struct signal, hang),
+    NUMBER(struct signal, straggler),
     TEXT(struct signal, clears),
     NESTED(struct signal, who, entity_fields),
     NUMBER(struct signal, message),

@@ -137,6 +137,7 @@ struct signal {
     enum advice advice;         /* ADVICE_NONE: leave it to the cause */
     int32_t confidence;         /* percent that this line alone proves its cause */
     bool hang;                  /* tells of waiting, not of dying: what it anchors is a hang */
+    bool straggler;             /* tells who is slow, or that a device is held back */
     char clears[SIGNATURE_MAX]; /* signature or family ("storage.*") whose trouble is over, "" none
                                  */
 
