@@ -16,6 +16,7 @@
 #include "action/local.h"
 #include "base/log.h"
 #include "base/proctree.h"
+#include "cli/chronicle.h"
 #include "cli/cli.h"
 #include "cli/narrate.h"
 #include "cli/say.h"
@@ -24,7 +25,6 @@
 #include "cli/watch.h"
 #include "config/policy_file.h"
 #include "extract/catalog.h"
-#include "journal/codec.h"
 #include "pump/pump.h"
 #include "source/keys.h"
 #include "source/terminal.h"
@@ -726,6 +726,17 @@ static void say_line(void *ctx, const char *text)
     say(s->say, "%s", text);
 }
 
+static void print_json(struct session *s, const struct story_run *run)
+{
+    json_t *j = chronicle_run_json(&s->story, run, false, false);
+
+    say_free(s->say); /* what was said comes before */
+    s->say = NULL;
+    json_dumpf(j, stderr, JSON_SORT_KEYS | JSON_COMPACT);
+    fputc('\n', stderr);
+    json_decref(j);
+}
+
 static void sum_up(struct session *s)
 {
     struct story_run *run = story_last_run(&s->story);
@@ -733,6 +744,10 @@ static void sum_up(struct session *s)
     if (!run || run->attempts.n == 0 || s->start_error)
         return;
     story_account(run, pump_now(s->pump));
+    if (s->o->json) {
+        print_json(s, run);
+        return;
+    }
     narrate_summary(run, say_line, s);
     if (run->over && run->end.action == ACTION_STOP && s->interrupts == 0)
         say(s->say, "stopped; 'reknit explain %s' tells why", s->o->name);

@@ -31,6 +31,7 @@
 #define SAMPLE_SLOW  (30 * USEC_PER_SEC) /* after ten minutes of silence */
 #define SAMPLE_PART  5                   /* a sample lasts a fifth of the silence so far */
 #define GAP_WEIGHT   8
+#define SAME_MOMENT  (10 * USEC_PER_MSEC)
 #define INSPECTS_MAX 100
 
 struct watch {
@@ -55,34 +56,36 @@ struct watch {
     bool progressed, drained, log_trouble;
 };
 
-static void note_progress(struct watch *w, const struct signal *s)
+/* Of every step that is read, before most are left out. Several at once (ranks, a block that was
+ * scanned together) are one. */
+static void note_progress(struct watch *w, const struct signal *s, usec_t now)
 {
-    usec_t now = mono_us(), gap = now - w->progress_at;
+    usec_t gap = now - w->progress_at;
 
     if (s->kind != SIGNAL_STEP && s->kind != SIGNAL_CHECKPOINT)
         return;
-    if (w->progressed) /* the time until the first step is no rhythm */
-        w->usual_gap = w->usual_gap ? w->usual_gap + (gap - w->usual_gap) / GAP_WEIGHT : gap;
-    w->progressed = true;
     w->progress_at = now;
-    activity_forget(w->activity);
+    if (gap < SAME_MOMENT)
+        return;
+    w->usual_gap = w->usual_gap == 0 ? gap : w->usual_gap + (gap - w->usual_gap) / GAP_WEIGHT;
 }
 
 static void on_signal(void *ctx, const struct signal *s)
 {
     struct watch *w = ctx;
 
-    note_progress(w, s);
     w->handlers.signal(w->ctx, s);
 }
 
 static void on_scanned(void *ctx, const struct signal *s)
 {
     struct watch *w = ctx;
+    usec_t now = mono_us();
 
     if (s->kind == SIGNAL_HIT && s->role == ROLE_NOISE)
         return;
-    coalesce_signal(w->coalesce, s, mono_us());
+    note_progress(w, s, now);
+    coalesce_signal(w->coalesce, s, now);
 }
 
 static int on_held(sd_event_source *source, uint64_t usec, void *userdata);

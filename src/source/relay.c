@@ -4,9 +4,9 @@
  * works in one of two ways:
  *
  *   awake   the loop wakes for each write of the job; right for people watching
- *   paced   beyond AWAKE_MAX small reads a second: a timer every 2 ms reads whatever has come
+ *   paced   beyond AWAKE_MAX small reads a second: a timer every 4 ms reads whatever has come
  *
- * The pipes are enlarged to 1 MiB, so that a paced pipe fills only beyond 500 MB/s; long before
+ * The pipes are enlarged to 1 MiB, so that a paced pipe fills only beyond 250 MB/s; long before
  * that the reads are large and awake is right again.
  *
  * Our own output must never be made non-blocking: the open file belongs to others too (a shell).
@@ -33,11 +33,11 @@
 #define READ_BYTES     65536
 #define READS_PER_TURN 16 /* of one stream, so that it cannot starve the loop */
 #define PIPE_BYTES     (1 << 20)
-#define PACE_US        2000
+#define PACE_US        4000
 #define FLUSH_US       (50 * USEC_PER_MSEC)
 #define WINDOW_US      (100 * USEC_PER_MSEC) /* over which the rate is judged */
 #define AWAKE_MAX      50                    /* small reads in a window: above, pace */
-#define PACED_MIN      12                    /* ticks with data in a window: below, be awake */
+#define PACED_MIN      8                     /* ticks with data in a window: below, be awake */
 #define SMALL_READ     2048                  /* bytes, on average */
 #define LARGE_TICK     32768
 

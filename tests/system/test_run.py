@@ -168,6 +168,16 @@ def test_an_inherited_descriptor_reaches_the_job(run):
     os.close(ours)
 
 
+def test_the_summary_as_json(run):
+    r = run(*sh("echo 'step 1/2 | loss 1'; [ $REKNIT_ATTEMPT = 2 ] || exit 4"),
+            options=["--format", "json"])
+    assert r.wait() == 0
+    summary = json.loads(r.err.lines[-1])
+    assert summary["exit_status"] == 0 and summary["state"] == "done"
+    assert [a["exit_code"] for a in summary["attempts"]] == [4, 0]
+    assert not r.err.find("goodput \\d+ %")
+
+
 # Restarts
 
 
