@@ -30,11 +30,13 @@
 #include <assert.h>
 #include <string.h>
 
-#define BLOCK_BYTES    ((size_t)256 << 10)  /* fits the L2 cache */
-#define RECORD_BYTES   ((size_t)64 << 10)   /* looked at as one */
-#define OVERLAP_BYTES  ((size_t)1 << 10)    /* of the pieces of a longer one */
-#define HEAD_BYTES     ((uint64_t)4 << 20)  /* looked at as a whole */
-#define DENSE_BYTES    ((uint64_t)64 << 20) /* up to here, samples are closer together */
+#define BLOCK_BYTES    ((size_t)256 << 10)   /* fits the L2 cache */
+#define RECORD_BYTES   ((size_t)64 << 10)    /* looked at as one */
+#define OVERLAP_BYTES  ((size_t)1 << 10)     /* of the pieces of a longer one */
+#define HEAD_BYTES     ((uint64_t)4 << 20)   /* looked at as a whole */
+#define LARGE_BYTES    ((uint64_t)256 << 20) /* a log known to be larger: */
+#define LARGE_HEAD     ((uint64_t)1 << 20)   /* its head; and its samples are further apart */
+#define DENSE_BYTES    ((uint64_t)64 << 20)  /* up to here, samples are closer together */
 #define DENSE_INTERVAL ((size_t)32 << 10)
 #define BEFORE_BYTES   ((size_t)8 << 10) /* around a failure, looked at as a whole */
 #define AFTER_BYTES    ((size_t)32 << 10)
@@ -42,7 +44,7 @@
 #define VAIN_MAX       32 /* triggers for nothing in a block that make the scanner learn */
 #define RELEARN_MAX    8
 #define SAMPLE_RECORDS 8 /* looked at, at most, ... */
-#define SAMPLE_STEPS   2 /* ... to find so many steps */
+#define SAMPLE_STEPS   1 /* ... to find so many steps */
 
 struct scanner {
     struct matcher *matcher;
@@ -283,7 +285,8 @@ static void scan_triggered(struct scanner *s, struct span *span, size_t *next, s
 /* Looks at the chosen records of a span in the middle of the log. */
 static void scan_choice(struct scanner *s, struct span *span)
 {
-    size_t interval = span->offset < DENSE_BYTES ? DENSE_INTERVAL : BLOCK_BYTES, next = 0;
+    bool is_dense = span->offset < DENSE_BYTES && s->size <= LARGE_BYTES;
+    size_t interval = is_dense ? DENSE_INTERVAL : BLOCK_BYTES, next = 0;
 
     find_triggers(s, span);
     if (s->triggers.dirty || s->triggers.overflow) {
@@ -379,7 +382,7 @@ static void process(struct scanner *s, const char *data, size_t len, bool all)
 
 static bool is_head(const struct scanner *s)
 {
-    return s->offset < HEAD_BYTES;
+    return s->offset < (s->size > LARGE_BYTES ? LARGE_HEAD : HEAD_BYTES);
 }
 
 /* Whether the block at s->offset is one of the last two of a log whose size is known. */
