@@ -174,6 +174,24 @@ static bool name_ailing_node(struct judge *j)
     return true;
 }
 
+/* Errors of a node's own set-up (its driver, its libraries), seen on one of several nodes: the job
+ * is right, the node is not. On every node the same error is the job's. */
+static bool name_misfit_node(struct judge *j)
+{
+    const struct hit *p = j->primary;
+
+    if (!p || p->s.blame != BLAME_NODE || j->in->cause != CAUSE_USER_CONFIG || !*p->s.who.node ||
+        j->e->roster.nodes.n < 2)
+        return false;
+    for (size_t i = 0; i < j->n_current; i++)
+        if (streq(j->current[i]->s.signature, p->s.signature) &&
+            !streq(j->current[i]->s.who.node, p->s.who.node))
+            return false;
+    j->in->cause = CAUSE_NODE_HARDWARE;
+    name_node(j, p->s.who.node);
+    return true;
+}
+
 /* ---- hangs ---- */
 
 /* Barriers, coordinators and analyses of flight recorders say in plain words who did not come. */
@@ -255,7 +273,7 @@ void culprit_name(struct judge *j)
         name_hardware(j);
         return;
     }
-    if (cause == CAUSE_NETWORK && name_ailing_node(j))
+    if ((cause == CAUSE_NETWORK && name_ailing_node(j)) || name_misfit_node(j))
         return;
     if (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN)
         name_by_vote(j);

@@ -107,12 +107,21 @@ static void add_rise(struct judge *j, const struct series *s)
         add_sample(j, &s->onset[i], s->signature);
 }
 
+/* Programs often print a step in two ways: each may be the one that a reader looks for. */
+static void add_nans(struct judge *j)
+{
+    add_sample(j, &j->loss->nan, j->loss->signature);
+    for (uint32_t i = 0; i < j->e->n_loss; i++)
+        if (j->e->loss[i]->nan_run > 0)
+            add_sample(j, &j->e->loss[i]->nan, j->e->loss[i]->signature);
+}
+
 static void add_numbers(struct judge *j)
 {
     const struct series *s = j->loss;
 
     if (j->divergence == DIVERGENCE_NAN)
-        add_sample(j, &s->nan, s->signature);
+        add_nans(j);
     else if (j->divergence == DIVERGENCE_CLIMB)
         add_sample(j, &s->climb, s->signature);
     else

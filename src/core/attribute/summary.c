@@ -141,6 +141,12 @@ static void add_holdup(struct strbuf *b, const struct holdup_finding *f, uint32_
         strbuf_addf(b, "rank %s has not reached %s number %" PRId64 ", in which the others wait",
                     strbuf_str(&ranks), op, f->seq);
         break;
+    case HOLDUP_STUCK:
+        strbuf_addf(b,
+                    "rank %s is still in an operation that the others have finished; they wait "
+                    "in %s number %" PRId64,
+                    strbuf_str(&ranks), op, f->seq);
+        break;
     case HOLDUP_SILENT:
         strbuf_addf(b, "%u ranks wait in a collective and rank %s says nothing", reporters,
                     strbuf_str(&ranks));

@@ -65,8 +65,12 @@ static const struct tally *winner(const struct tally *t, size_t n)
     return best && best->independent && best->votes >= 2 * second ? best : NULL;
 }
 
+/* An address, or an id that a cloud gave to the instance: no name that a scheduler knows. */
 static bool is_address(const char *host)
 {
+    if (host[0] == 'i' && host[1] == '-' && strlen(host) >= 10 &&
+        strspn(host + 2, "0123456789abcdef") == strlen(host + 2))
+        return true;
     return strspn(host, "0123456789abcdefABCDEF.:%") == strlen(host);
 }
 

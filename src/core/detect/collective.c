@@ -196,6 +196,13 @@ static bool is_behind(const struct collective_fact *f, const struct collective_f
     return f->seq != NUMBER_NONE && f->seq < most->seq;
 }
 
+/* Still in an operation that the others have finished. */
+static bool is_stuck(const struct collective_fact *f, const struct collective_fact *most)
+{
+    return f->seq != NUMBER_NONE && most->completed != NUMBER_NONE && f->seq <= most->completed &&
+           f->completed != NUMBER_NONE && f->completed < f->seq;
+}
+
 typedef bool (*suspect_fn)(const struct collective_fact *f, const struct collective_fact *most);
 
 static bool collect(const struct group *g, const struct collective_fact *most, suspect_fn is,
@@ -228,6 +235,8 @@ static bool judge_group(const struct group *g, struct holdup_finding *ret)
         ret->kind = HOLDUP_DESYNC;
     else if (collect(g, most, is_behind, &ret->ranks))
         ret->kind = HOLDUP_BEHIND;
+    else if (collect(g, most, is_stuck, &ret->ranks))
+        ret->kind = HOLDUP_STUCK;
     else
         return false;
     set_position(ret, most);
@@ -239,7 +248,7 @@ static void drop_waiting_elsewhere(const struct collectives *c, struct holdup_fi
 {
     struct intset kept = {0};
 
-    if (f->kind != HOLDUP_BEHIND)
+    if (f->kind != HOLDUP_BEHIND && f->kind != HOLDUP_STUCK)
         return;
     for (size_t i = 0; i < f->ranks.n; i++)
         if (c->rank[f->ranks.v[i]]->n < 2)

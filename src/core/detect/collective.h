@@ -37,6 +37,7 @@ enum holdup {
     HOLDUP_UNKNOWN, /* every rank that reports stands at the same place */
     HOLDUP_DESYNC,  /* at one sequence number a few ranks run another operation */
     HOLDUP_BEHIND,  /* a few ranks have not launched what the others wait for */
+    HOLDUP_STUCK,   /* a few ranks are still in what the others have finished */
     HOLDUP_SILENT,  /* the ranks that report wait for a few that say nothing */
 };
 
