@@ -35,7 +35,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define JOURNAL_BYTES_MAX (64 << 20) /* looked at when a run begins */
 
 struct session {
     const struct session_options *o;
@@ -608,6 +611,23 @@ static int fold_story(struct session *s, struct err *e)
     return r;
 }
 
+/* A journal that has grown large is put beside the logs of the run before, and goes with them. What
+ * it taught about the job's rhythm is learned anew. Not after a lost run: that is still to be told.
+ */
+static int archive_journal(struct session *s, const char *path, struct err *e)
+{
+    const struct story_run *last = story_last_run(&s->story);
+    struct stat st;
+
+    if (!last || !last->over || stat(path, &st) < 0 || st.st_size < JOURNAL_BYTES_MAX)
+        return 0;
+    s->journal = journal_free(s->journal); /* nothing stays in the WAL */
+    job_home_archive(&s->home, path);
+    story_done(&s->story);
+    s->story = (struct story){0};
+    return journal_open(path, JOURNAL_WRITE, &s->journal, e);
+}
+
 static int open_state(struct session *s, struct err *e)
 {
     char path[PATH_MAX];
@@ -617,7 +637,9 @@ static int open_state(struct session *s, struct err *e)
         r = job_home_open(s->o->name, &s->home, e);
     if (r >= 0)
         r = journal_open(path, JOURNAL_WRITE, &s->journal, e);
-    return r < 0 ? r : fold_story(s, e);
+    if (r >= 0)
+        r = fold_story(s, e);
+    return r < 0 ? r : archive_journal(s, path, e);
 }
 
 static int set_up(struct session *s, struct err *e)

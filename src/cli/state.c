@@ -361,6 +361,17 @@ static int make_run(struct job_home *h, struct err *e)
     return r < 0 ? r : make_folders(h->run_path, e);
 }
 
+void job_home_archive(const struct job_home *h, const char *path)
+{
+    char folder[PATH_MAX], to[PATH_MAX];
+
+    if (path_printf(folder, NULL, "%s/run-%u", h->path, h->run - 1) < 0 ||
+        path_printf(to, NULL, "%s/journal.db", folder) < 0)
+        return;
+    mkdir(folder, 0700); /* it may have been tidied away */
+    rename(path, to);
+}
+
 static void make_run_id(char ret[RUN_ID_LEN])
 {
     uint64_t v;

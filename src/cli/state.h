@@ -41,6 +41,10 @@ struct job_home {
 int job_home_open(const char *name, struct job_home *ret, struct err *e);
 void job_home_close(struct job_home *h); /* the run ended in order: nothing is left behind */
 
+/* Moves the file, which belongs to the runs before this one, into the folder of the last of them.
+ */
+void job_home_archive(const struct job_home *h, const char *path);
+
 /* So that the next run can find the processes even if everything here is killed. */
 void job_home_note_cgroup(struct job_home *h, const char *cgroup);
 

@@ -108,6 +108,25 @@ static void one_stopped_rank_is_a_second_signal(void **state)
     assert_non_null(strstr(last_why(w), "1 of its 4 processes stopped"));
 }
 
+static void a_blocked_rank_beside_it_does_not_hide_a_stopped_one(void **state)
+{
+    struct world *w = *state;
+    struct activity_fact f = SPIN_SAMPLE(5 * S);
+    struct signal part = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT);
+
+    part.who.rank = 3;
+    part.activity = (struct activity_fact){.processes = 1, .blocked = 1};
+    steps(w, 1, 20, S);
+    f.stopped = 1;
+    for (int i = 0; i < 24; i++) {
+        world_wait(w, 5 * S);
+        world_signal(w, part);
+        world_sample(w, 5 * S, f);
+    }
+    assert_int_equal(last_finding(w), FINDING_HANG);
+    assert_non_null(strstr(last_why(w), "1 of its 4 processes stopped"));
+}
+
 static void a_process_blocked_in_the_kernel_is_one_too(void **state)
 {
     struct world *w = *state;
@@ -774,6 +793,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_steady_job_that_goes_idle_hangs_after_t),
         TEST(one_stopped_rank_is_a_second_signal),
+        TEST(a_blocked_rank_beside_it_does_not_hide_a_stopped_one),
         TEST(a_process_blocked_in_the_kernel_is_one_too),
         TEST(silence_of_a_busy_job_is_extended_once_and_never_killed),
         TEST(spinning_ranks_get_one_extension),

@@ -236,7 +236,8 @@ void attempt_observe(struct job *j, const struct signal *s, usec_t now)
         observe_phase(j, &s->phase, now);
         break;
     case SIGNAL_ACTIVITY:
-        observe_activity(a, &s->activity, now);
+        if (s->who.rank == RANK_NONE) /* one rank's part says nothing about the others */
+            observe_activity(a, &s->activity, now);
         break;
     case SIGNAL_HIT:
     case SIGNAL_COLLECTIVE:

@@ -111,6 +111,7 @@ struct exit_fact {
     int32_t signal; /* 0: exited by itself */
 };
 
+/* Of all processes; with who.rank set, of that rank alone, which is newly stopped or blocked. */
 struct activity_fact {
     usec_t interval; /* length of the sample */
     usec_t cpu;      /* user + system time of all processes in it */

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Goodput: which time of which attempt produced steps that were kept. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "cli/narrate.h"
+#include "cli/story.h"
+
+#include <string.h>
+
+#define S USEC_PER_SEC
+
+struct book {
+    struct story story;
+    uint64_t seq;
+    uint32_t attempt;
+    usec_t now;
+};
+
+static struct event *next(struct book *b, enum event_kind kind)
+{
+    static struct event e;
+
+    memset(&e, 0, sizeof(e));
+    e.seq = ++b->seq;
+    e.kind = kind;
+    e.time_us = b->now;
+    e.attempt = b->attempt;
+    STR_COPY(e.job, "job");
+    return &e;
+}
+
+static void add(struct book *b, enum event_kind kind)
+{
+    story_add(&b->story, next(b, kind));
+}
+
+static void begin(struct book *b)
+{
+    *b = (struct book){.now = 1000 * S};
+    add(b, EVENT_JOB_SEEN);
+}
+
+static void start(struct book *b)
+{
+    b->attempt++;
+    add(b, EVENT_ATTEMPT_STARTED);
+}
+
+static void steps(struct book *b, int64_t first, int64_t last)
+{
+    for (int64_t i = first; i <= last; i++) {
+        struct event *e;
+
+        b->now += S;
+        e = next(b, EVENT_SIGNAL);
+        e->signal = signal_make(SIGNAL_STEP, PROVENANCE_JOB_TEXT);
+        e->signal.step.step = i;
+        story_add(&b->story, e);
+    }
+}
+
+static void checkpoint(struct book *b, enum edge edge, int64_t step)
+{
+    struct event *e = next(b, EVENT_SIGNAL);
+
+    e->signal = signal_make(SIGNAL_CHECKPOINT, PROVENANCE_JOB_TEXT);
+    e->signal.checkpoint = (struct checkpoint_fact){.edge = edge, .step = step};
+    story_add(&b->story, e);
+}
+
+static void gone(struct book *b)
+{
+    add(b, EVENT_ATTEMPT_EXITED);
+    add(b, EVENT_ATTEMPT_GONE);
+}
+
+static struct story_run *end(struct book *b, enum action action)
+{
+    struct event *e = next(b, EVENT_JOB_ENDED);
+
+    e->ended.action = action;
+    story_add(&b->story, e);
+    story_account(story_last_run(&b->story), b->now);
+    return story_last_run(&b->story);
+}
+
+/* Whatever happened, useful and lost time add up. */
+static void check_sum(const struct story_run *run)
+{
+    usec_t sum = 0, useful = 0;
+
+    VEC_FOREACH (&run->attempts, a) {
+        assert_true(a->useful >= 0 && a->useful <= a->span);
+        sum += a->span;
+        useful += a->useful;
+    }
+    assert_int_equal(useful, run->useful);
+    assert_int_equal(sum + run->attempts.v[0].started - run->began, run->wall);
+}
+
+static void all_is_kept_when_it_ends_well(void **state)
+{
+    struct book b;
+    struct story_run *run;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    b.now += 9 * S; /* start-up, then a second for each step */
+    steps(&b, 1, 90);
+    b.now += 5 * S;
+    gone(&b);
+    run = end(&b, ACTION_COMPLETE);
+    assert_int_equal(run->wall, 104 * S);
+    assert_int_equal(run->useful, 90 * S);
+    check_sum(run);
+    story_done(&b.story);
+}
+
+static void repeated_steps_are_lost_where_they_were_done_first(void **state)
+{
+    struct book b;
+    struct story_run *run;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 50);
+    gone(&b);
+    b.now += 10 * S;
+    start(&b);
+    steps(&b, 41, 100);
+    gone(&b);
+    run = end(&b, ACTION_COMPLETE);
+    assert_int_equal(run->attempts.v[0].useful, 40 * S);
+    assert_int_equal(run->attempts.v[1].useful, 60 * S);
+    assert_int_equal(run->wall, 120 * S);
+    check_sum(run);
+    story_done(&b.story);
+}
+
+static void the_checkpoint_that_was_loaded_tells_where_it_went_on(void **state)
+{
+    struct book b;
+    struct story_run *run;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 50);
+    gone(&b);
+    start(&b);
+    checkpoint(&b, EDGE_POINT, 30);
+    b.now += 19 * S; /* shows every twentieth step only */
+    steps(&b, 50, 50);
+    gone(&b);
+    run = end(&b, ACTION_COMPLETE);
+    assert_int_equal(run->attempts.v[0].useful, 30 * S);
+    check_sum(run);
+    story_done(&b.story);
+}
+
+static void an_attempt_without_steps_keeps_nothing_and_takes_nothing(void **state)
+{
+    struct book b;
+    struct story_run *run;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 50);
+    gone(&b);
+    start(&b);
+    b.now += 7 * S;
+    gone(&b);
+    start(&b);
+    steps(&b, 46, 60);
+    gone(&b);
+    run = end(&b, ACTION_COMPLETE);
+    assert_int_equal(run->attempts.v[0].useful, 45 * S);
+    assert_int_equal(run->attempts.v[1].useful, 0);
+    assert_int_equal(run->attempts.v[2].useful, 15 * S);
+    check_sum(run);
+    story_done(&b.story);
+}
+
+static void a_job_that_was_stopped_keeps_its_last_checkpoint(void **state)
+{
+    struct book b;
+    struct story_run *run;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 40);
+    checkpoint(&b, EDGE_END, 40);
+    steps(&b, 41, 55);
+    gone(&b);
+    run = end(&b, ACTION_STOP);
+    assert_int_equal(run->useful, 40 * S);
+    check_sum(run);
+    story_done(&b.story);
+    begin(&b); /* and without one, nothing */
+    start(&b);
+    steps(&b, 1, 40);
+    gone(&b);
+    run = end(&b, ACTION_STOP);
+    assert_int_equal(run->useful, 0);
+    check_sum(run);
+    story_done(&b.story);
+}
+
+static void numbers_that_begin_anew_prove_nothing(void **state)
+{
+    struct book b;
+    struct story_run *run;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 20);
+    checkpoint(&b, EDGE_END, STEP_NONE);
+    steps(&b, 1, 20); /* the next epoch */
+    gone(&b);
+    start(&b);
+    steps(&b, 15, 20);
+    gone(&b);
+    run = end(&b, ACTION_COMPLETE);
+    /* until the checkpoint; how long the first step took cannot be told from such numbers */
+    assert_int_equal(run->attempts.v[0].useful, 19 * S);
+    check_sum(run);
+    story_done(&b.story);
+}
+
+static void a_lost_run_ends_with_its_last_sign_of_life(void **state)
+{
+    struct book b;
+    struct story_run *run;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 30);
+    checkpoint(&b, EDGE_END, 30);
+    b.now += 100000 * S;
+    add(&b, EVENT_RUNNER_LOST);
+    run = story_last_run(&b.story);
+    assert_true(run->lost);
+    story_account(run, b.now);
+    assert_int_equal(run->wall, 30 * S);
+    assert_int_equal(run->useful, 30 * S);
+    check_sum(run);
+    story_done(&b.story);
+}
+
+static void many_runs_and_steps_stay_bounded(void **state)
+{
+    struct book b;
+    struct story_run *run;
+
+    (void)state;
+    begin(&b);
+    for (int i = 0; i < 1100; i++) {
+        b.attempt = 0;
+        add(&b, EVENT_JOB_SEEN);
+        start(&b);
+        gone(&b);
+        end(&b, ACTION_COMPLETE);
+    }
+    assert_int_equal(b.story.runs.n, STORY_RUNS_MAX);
+    b.attempt = 0;
+    add(&b, EVENT_JOB_SEEN);
+    start(&b);
+    steps(&b, 1, 100000);
+    gone(&b);
+    run = end(&b, ACTION_COMPLETE);
+    assert_true(run->attempts.v[0].points.n <= STORY_POINTS_MAX);
+    assert_true(run->useful > 99900 * S && run->useful <= 100000 * S);
+    check_sum(run);
+    story_done(&b.story);
+}
+
+static void count_line(void *ctx, const char *text)
+{
+    unsigned *n = ctx;
+
+    assert_true(strlen(text) < 200);
+    (*n)++;
+}
+
+static void a_long_table_is_cut_in_the_middle(void **state)
+{
+    struct book b;
+    unsigned lines = 0;
+
+    (void)state;
+    begin(&b);
+    for (int i = 0; i < 500; i++) {
+        start(&b);
+        b.now += S;
+        gone(&b);
+    }
+    narrate_summary(end(&b, ACTION_STOP), count_line, &lines);
+    assert_int_equal(lines, 1 + 5 + 1 + 10 + 1); /* head, first, dots, last, goodput */
+    story_done(&b.story);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_is_kept_when_it_ends_well),
+        cmocka_unit_test(repeated_steps_are_lost_where_they_were_done_first),
+        cmocka_unit_test(the_checkpoint_that_was_loaded_tells_where_it_went_on),
+        cmocka_unit_test(an_attempt_without_steps_keeps_nothing_and_takes_nothing),
+        cmocka_unit_test(a_job_that_was_stopped_keeps_its_last_checkpoint),
+        cmocka_unit_test(numbers_that_begin_anew_prove_nothing),
+        cmocka_unit_test(a_lost_run_ends_with_its_last_sign_of_life),
+        cmocka_unit_test(many_runs_and_steps_stay_bounded),
+        cmocka_unit_test(a_long_table_is_cut_in_the_middle),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
