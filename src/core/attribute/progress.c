@@ -181,8 +181,9 @@ static void note_step_numbers(struct pace *p, const struct step_fact *f, bool ad
 
 static bool stands_below(const struct pace *p, const struct signal *s)
 {
-    return s->step.step == STEP_NONE && p->last.step != STEP_NONE && s->file == p->last.file &&
-           s->line > p->last.line && s->line - p->last.line <= BELOW_LINES;
+    return p->any && s->step.step == STEP_NONE && p->last.step != STEP_NONE &&
+           s->file == p->last.file && s->line > p->last.line &&
+           s->line - p->last.line <= BELOW_LINES;
 }
 
 static struct signal of_step_above(const struct pace *p, const struct signal *s)
