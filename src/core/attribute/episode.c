@@ -46,14 +46,9 @@ bool hits_concurrent(const struct hit *a, const struct hit *b)
     return a->s.file != b->s.file || apart <= NEAR_LINES;
 }
 
-const struct stream *stream_at(const struct evidence *e, uint32_t file)
-{
-    return &e->streams.v[file < STREAMS_MAX ? file : STREAMS_MAX - 1];
-}
-
 static int64_t steps_after(const struct evidence *e, const struct hit *h)
 {
-    return stream_at(e, h->s.file)->advance - h->advance;
+    return evidence_stream(e, h->s.file)->advance - h->advance;
 }
 
 static bool before_last_progress(const struct evidence *e, const struct hit *h)

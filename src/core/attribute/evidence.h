@@ -19,7 +19,6 @@
 #define TRACKS_MAX          64
 #define SERIES_MAX          4
 #define EXITS_MAX           256
-#define GAPS_MAX            64
 
 /* A file of the attempt. `advance` counts its steps forward: what was seen at a lower count has
  * been survived. */
@@ -116,6 +115,8 @@ struct evidence {
 
 /* Adds the words of the message, without numbers and names, to the hash (fingerprint.c). */
 uint64_t template_hash(uint64_t h, const struct signal *s);
+/* Of a file that was seen: the only way to look one up. */
+const struct stream *evidence_stream(const struct evidence *e, uint32_t file);
 const struct signature_facts *evidence_signature(const struct evidence *e, const char *id);
 
 #endif

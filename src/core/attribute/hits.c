@@ -15,6 +15,11 @@
  * all of them are current are further ones counted and dropped, because the first error matters
  * and not the loudest. */
 
+const struct stream *evidence_stream(const struct evidence *e, uint32_t file)
+{
+    return &e->streams.v[file < STREAMS_MAX ? file : STREAMS_MAX - 1];
+}
+
 const struct signature_facts *evidence_signature(const struct evidence *e, const char *id)
 {
     VEC_FOREACH (&e->signatures, g)
@@ -70,9 +75,7 @@ static struct hit *find_hit(struct evidence *e, uint64_t key)
 
 static bool is_survived(const struct evidence *e, const struct hit *h)
 {
-    uint32_t file = h->s.file < STREAMS_MAX ? h->s.file : STREAMS_MAX - 1;
-
-    return h->advance < e->streams.v[file].advance;
+    return h->advance < evidence_stream(e, h->s.file)->advance;
 }
 
 static bool is_weak(enum role role)

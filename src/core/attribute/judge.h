@@ -27,7 +27,7 @@ struct judge {
     const struct exit_seen *first_exit;
     size_t n_failing_ranks; /* that report the primary, or that the launcher lists with it */
 
-    /* hang.c, numbers.c */
+    /* rules.c */
     struct holdup_finding holdup;
     enum divergence divergence;
     const struct series *loss, *slow;
@@ -36,7 +36,6 @@ struct judge {
 };
 
 void episode_build(struct judge *j);
-const struct stream *stream_at(const struct evidence *e, uint32_t file);
 bool episode_is_current(const struct evidence *e, const struct hit *h);
 bool hit_before(const struct hit *a, const struct hit *b);
 bool hits_concurrent(const struct hit *a, const struct hit *b); /* the order proves nothing */

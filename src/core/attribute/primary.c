@@ -106,7 +106,7 @@ static const struct exit_seen *find_first_exit(const struct evidence *e)
     const struct exit_seen *first = NULL;
 
     VEC_FOREACH (&e->exits, x) {
-        bool survived = x->advance < e->streams.v[x->file].advance;
+        bool survived = x->advance < evidence_stream(e, x->file)->advance;
 
         if (survived || !is_failure(x))
             continue;

@@ -46,7 +46,7 @@ static void rule_out_survived(struct judge *j)
     uint32_t n = 0;
 
     VEC_FOREACH (&j->e->hits, h) {
-        const struct stream *stream = stream_at(j->e, h->s.file);
+        const struct stream *stream = evidence_stream(j->e, h->s.file);
 
         if (n == SURVIVED_SHOWN || h->s.role != ROLE_ROOT || episode_is_current(j->e, h) ||
             is_shown(j, &h->s) || already_out(j, h->s.signature))
