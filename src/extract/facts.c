@@ -80,9 +80,22 @@ static int64_t read_decimal(const struct capture *c, int scale)
     return negative ? -digits : digits;
 }
 
+/* What is beyond any count or time of a job is rubbish, and core need not compute with it. */
+static int64_t within_limit(int64_t v)
+{
+    return v > NUMBER_MAX || v < -NUMBER_MAX ? NUMBER_NONE : v;
+}
+
 static int64_t read_integer(const struct capture *c)
 {
-    return read_decimal(c, 0);
+    return within_limit(read_decimal(c, 0));
+}
+
+static int64_t read_step(const struct capture *c)
+{
+    int64_t v = read_integer(c);
+
+    return v < 0 ? STEP_NONE : v;
 }
 
 /* In 1/METRIC_SCALE, with nan and inf. */
@@ -107,7 +120,7 @@ static usec_t read_duration(const struct hit *hit)
 {
     const struct capture *s = &hit->fields[FIELD_SECONDS], *ms = &hit->fields[FIELD_MILLISECONDS];
 
-    return s->s ? read_decimal(s, 6) : read_decimal(ms, 3);
+    return within_limit(s->s ? read_decimal(s, 6) : read_decimal(ms, 3));
 }
 
 static int32_t read_rank(const struct capture *c)
@@ -200,9 +213,7 @@ static int32_t read_signal(const struct capture *c)
 
 static void fill_step(const struct hit *hit, struct step_fact *f)
 {
-    int64_t step = read_integer(&hit->fields[FIELD_STEP]);
-
-    f->step = step == NUMBER_NONE ? STEP_NONE : step;
+    f->step = read_step(&hit->fields[FIELD_STEP]);
     f->total = read_integer(&hit->fields[FIELD_TOTAL]);
     f->duration = read_duration(hit);
     f->loss = read_metric(&hit->fields[FIELD_LOSS]);
@@ -267,15 +278,13 @@ static enum signal_kind kind_of(const struct hit *hit)
 
 static void fill_facts(const struct hit *hit, struct signal *s)
 {
-    int64_t step = read_integer(&hit->fields[FIELD_STEP]);
-
     switch (s->kind) {
     case SIGNAL_STEP:
         fill_step(hit, &s->step);
         break;
     case SIGNAL_CHECKPOINT:
         s->checkpoint.edge = hit->entry->edge;
-        s->checkpoint.step = step == NUMBER_NONE ? STEP_NONE : step;
+        s->checkpoint.step = read_step(&hit->fields[FIELD_STEP]);
         break;
     case SIGNAL_PHASE:
         s->phase = (struct phase_fact){hit->entry->phase, hit->entry->edge};
@@ -326,7 +335,6 @@ static void judge_xid(const struct catalog *c, const struct hit *hit, struct sig
     s->confidence = x ? x->confidence : 50;
 }
 
-/* The message, or the part around the match when it is too long to keep. */
 /* The end of a UTF-8 sequence that is cut at s[from]. */
 static size_t skip_continuation(const char *s, size_t from, size_t len)
 {
@@ -335,6 +343,7 @@ static size_t skip_continuation(const char *s, size_t from, size_t len)
     return from;
 }
 
+/* The message, or the part around the match when it is too long to keep. */
 void facts_text(struct signal *s, const struct line *line, size_t match, size_t keep)
 {
     size_t prefix = (size_t)(line->text - line->whole), from = 0;

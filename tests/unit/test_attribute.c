@@ -815,6 +815,52 @@ static void test_memory_stays_bounded_and_the_first_error_kept(void **state)
     assert_int_equal(s->in.culprits.ranks[0], 3);
 }
 
+static void test_files_beyond_the_bound_share_a_place(void **state)
+{
+    struct story *s = *state;
+    struct signal x = make(s, SIGNAL_STEP, "step", ROLE_PROGRESS);
+
+    x.file = 3 * 4096; /* STREAMS_MAX */
+    x.step.step = 1;
+    evidence_add(s->e, &x);
+    x = signal_make(SIGNAL_EXIT, PROVENANCE_JOB_TEXT);
+    x.file = 2 * 4096;
+    x.who.rank = 4;
+    x.exit.code = 7;
+    evidence_add(s->e, &x);
+    attribute(s->e, ENDING_EXITED, &s->in);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.culprits.ranks[0], 4);
+    x.kind = SIGNAL_STEP; /* another file in the same place goes on: that end was survived */
+    x.file = 4096;
+    x.step = make(s, SIGNAL_STEP, "step", ROLE_PROGRESS).step;
+    x.step.step = 2;
+    evidence_add(s->e, &x);
+    attribute(s->e, ENDING_UNKNOWN, &s->in);
+    assert_int_equal(s->in.class, CLASS_HEALTHY);
+}
+
+static void test_step_numbers_at_the_end_of_the_range(void **state)
+{
+    static const int64_t numbers[] = {NUMBER_MAX, 0, NUMBER_MAX, 1, STEP_NONE, 5};
+    struct story *s = *state;
+
+    for (int64_t i = 0; i < 600; i++) {
+        struct signal x;
+
+        s->now += USEC_PER_MIN;
+        x = make(s, SIGNAL_STEP, i < 300 ? "jumps" : "counts", ROLE_PROGRESS);
+        x.step.step = i < 300 ? numbers[i % 6] : NUMBER_MAX - 600 + i;
+        x.step.duration = i < 450 ? USEC_PER_SEC : NUMBER_MAX;
+        x.step.loss = i < 450 ? METRIC_SCALE : INT64_MAX / 4;
+        evidence_add(s->e, &x);
+        if (i % 50 == 0)
+            judge(s);
+    }
+    judge(s);
+    assert_int_equal(s->in.progress.last_step, NUMBER_MAX - 1);
+}
+
 /* Any order of any signals must give a verdict that keeps the promises of its form. */
 static uint64_t next_random(uint64_t *state)
 {
@@ -941,6 +987,8 @@ int main(void)
         STORY(test_a_traceback_after_the_last_step_is_a_crash),
         STORY(test_fingerprint_ignores_who_and_when),
         STORY(test_any_signals_give_a_well_formed_verdict),
+        STORY(test_files_beyond_the_bound_share_a_place),
+        STORY(test_step_numbers_at_the_end_of_the_range),
         STORY(test_memory_stays_bounded_and_the_first_error_kept),
     };
 

@@ -311,6 +311,23 @@ static void words_written_over_each_other_are_read(void **state)
     strbuf_done(&b);
 }
 
+/* Core adds and multiplies them. */
+static void numbers_beyond_all_measure_are_none(void **state)
+{
+    struct world *w = *state;
+
+    scan(w, "step 999999999999999999/9 | 99999999999999999999 s/it\nsaved checkpoint 1"
+            "000000000000000000\nstep 1000000000000000/99999999999999999999 | 2.0 s/it\n");
+    assert_int_equal(w->signals.n, 3);
+    assert_true(w->signals.v[0].step.step == STEP_NONE);
+    assert_int_equal(w->signals.v[0].step.total, 9);
+    assert_true(w->signals.v[0].step.duration == NUMBER_NONE);
+    assert_true(w->signals.v[1].checkpoint.step == STEP_NONE);
+    assert_int_equal(w->signals.v[2].step.step, NUMBER_MAX);
+    assert_true(w->signals.v[2].step.total == NUMBER_NONE);
+    assert_int_equal(w->signals.v[2].step.duration, 2000000);
+}
+
 static void noise_hides_what_it_names(void **state)
 {
     struct world *w = *state;
@@ -476,6 +493,7 @@ int main(void)
         TEST(exceptions_carry_the_frame_of_the_user),
         TEST(interleaved_tracebacks_give_both_exceptions),
         TEST(words_written_over_each_other_are_read),
+        TEST(numbers_beyond_all_measure_are_none),
         TEST(noise_hides_what_it_names),
         TEST(exits_are_read),
         TEST(output_is_told_once_a_second),

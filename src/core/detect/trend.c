@@ -73,15 +73,15 @@ static bool throughput_fell(const struct series *rate)
 
 bool steps_slowed(const struct series *s, const struct series *rate)
 {
-    int64_t ratio;
+    int64_t level = series_level_after(s), ratio;
 
-    if (!s->open || !height_kept(s))
+    if (!s->open || !height_kept(s) || level <= 0)
         return false;
     if (rate && rate->n > SERIES_WINDOW && !throughput_fell(rate))
         return false;
-    if (steps_since_onset(s) * series_level_after(s) < SLOW_LEAST)
+    if (steps_since_onset(s) < (SLOW_LEAST + level - 1) / level)
         return false;
-    ratio = per_mille_above(series_level_after(s), s->level);
+    ratio = per_mille_above(level, s->level);
     return (ratio >= SLOW_QUICK && s->open_n >= SLOW_QUICK_LINES) ||
            (ratio >= SLOW_SURE && s->open_n >= SLOW_SURE_LINES);
 }
