@@ -229,8 +229,9 @@ static void judge_many(struct dossier *d, struct matcher *m, struct progress_hoo
     for (uint32_t i = 0; i < d->files.n; i++) {
         struct reading r = reading_of(d, i, e);
 
-        if (d->files.v[i].bad)
+        if (d->files.v[i].bad && d->files.v[i].bytes == 0)
             continue;
+        d->files.v[i].bad = false; /* the second pass finds the same fault, after what is good */
         r.from_line = from.v[i];
         r.from_us = d->files.v[i].node ? USEC_UNKNOWN : latest;
         read_file(&d->files.v[i], m, &r, take_after_beginning, progress);
