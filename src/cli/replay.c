@@ -6,10 +6,12 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/json.h"
 #include "core/model/event_fields.h"
 #include "journal/codec.h"
 #include "pump/replay.h"
 
+#include <assert.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,12 +42,11 @@ static void print_text(const struct replay_result *r)
 
 static void print_json(const struct replay_result *r, const char *path)
 {
-    json_t *j = json_pack("{s:i, s:s, s:I, s:I, s:b}", "schema", 1, "journal", path, "inputs",
-                          (json_int_t)r->inputs, "derived", (json_int_t)r->derived, "identical",
-                          !r->differs);
+    json_t *j = json_pack("{s:i, s:o, s:I, s:I, s:b}", "schema", 1, "journal", cli_json_text(path),
+                          "inputs", (json_int_t)r->inputs, "derived", (json_int_t)r->derived,
+                          "identical", !r->differs);
 
-    if (!j)
-        return; /* a path that is no UTF-8 */
+    assert(j);
     if (r->differs) {
         json_object_set_new(j, "seq", json_integer((json_int_t)r->seq));
         json_object_set_new(j, "member", json_string(r->where));

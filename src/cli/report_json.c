@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
 
-#include <jansson.h>
+#include "cli/json.h"
+
+#include <assert.h>
 
 /* The schema that scripts rely on; reknit-diagnose(1) describes it. Fields are only ever added. A
  * number that is not known is null. */
@@ -18,11 +20,11 @@ static json_t *make_culprits(const struct culprits *c)
     json_t *nodes = json_array(), *ranks = json_array(), *devices = json_array();
 
     for (uint32_t i = 0; i < c->n_nodes; i++)
-        json_array_append_new(nodes, json_string(c->nodes[i]));
+        json_array_append_new(nodes, cli_json_text(c->nodes[i]));
     for (uint32_t i = 0; i < c->n_ranks; i++)
         json_array_append_new(ranks, json_integer(c->ranks[i]));
     for (uint32_t i = 0; i < c->n_devices; i++)
-        json_array_append_new(devices, json_string(c->devices[i]));
+        json_array_append_new(devices, cli_json_text(c->devices[i]));
     return json_pack("{s:o, s:o, s:o}", "nodes", nodes, "ranks", ranks, "devices", devices);
 }
 
@@ -37,11 +39,13 @@ static json_t *make_evidence(const struct dossier *d, const struct incident *in)
 
     for (uint32_t i = 0; i < in->n_evidence; i++) {
         const struct evidence_line *l = &in->evidence[i];
+        json_t *j = json_pack("{s:o, s:I, s:I, s:s, s:s, s:o}", "file",
+                              cli_json_text(path_of(d, l->file)), "line", (json_int_t)l->line,
+                              "count", (json_int_t)l->count, "role", role_name(l->role),
+                              "signature", l->signature, "text", cli_json_text(l->text));
 
-        json_array_append_new(
-            list, json_pack("{s:s, s:I, s:I, s:s, s:s, s:s}", "file", path_of(d, l->file), "line",
-                            (json_int_t)l->line, "count", (json_int_t)l->count, "role",
-                            role_name(l->role), "signature", l->signature, "text", l->text));
+        assert(j);
+        json_array_append_new(list, j);
     }
     return list;
 }
@@ -51,8 +55,9 @@ static json_t *make_ruled_out(const struct incident *in)
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < in->n_ruled_out; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "what", in->ruled_out[i].what, "why",
-                                              in->ruled_out[i].why));
+        json_array_append_new(list,
+                              json_pack("{s:o, s:o}", "what", cli_json_text(in->ruled_out[i].what),
+                                        "why", cli_json_text(in->ruled_out[i].why)));
     return list;
 }
 
@@ -74,13 +79,16 @@ static json_t *make_progress(const struct progress_summary *p)
 /* What every verdict has, that of an earlier attempt too. */
 static json_t *make_verdict(const struct incident *in)
 {
-    return json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:s, s:s, s:s, s:o}", "class",
-                     incident_class_name(in->class), "cause", cause_name(in->cause), "domain",
-                     domain_name(cause_domain(in->cause)), "confidence",
-                     json_real(in->confidence / 100.0), "advice", advice_name(in->advice),
-                     "culprits", make_culprits(&in->culprits), "signature", in->signature,
-                     "fingerprint", in->fingerprint, "summary", in->summary, "progress",
-                     make_progress(&in->progress));
+    json_t *j = json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:o}", "class",
+                          incident_class_name(in->class), "cause", cause_name(in->cause), "domain",
+                          domain_name(cause_domain(in->cause)), "confidence",
+                          json_real(in->confidence / 100.0), "advice", advice_name(in->advice),
+                          "culprits", make_culprits(&in->culprits), "signature", in->signature,
+                          "fingerprint", in->fingerprint, "summary", cli_json_text(in->summary),
+                          "progress", make_progress(&in->progress));
+
+    assert(j);
+    return j;
 }
 
 static json_t *make_attempts(const struct dossier *d)
@@ -103,7 +111,7 @@ void report_json(FILE *f, const struct dossier *d)
     json_t *verdict = make_verdict(&d->incident);
 
     for (size_t i = 0; i < d->files.n; i++)
-        json_array_append_new(files, json_string(d->files.v[i].path));
+        json_array_append_new(files, cli_json_text(d->files.v[i].path));
     json_object_set_new(root, "files", files);
     json_object_update(root, verdict);
     json_decref(verdict);

@@ -99,6 +99,30 @@ def test_bad_files_are_named_and_the_others_judged(reknit, tmp_path):
     assert run.stdout == ""
 
 
+def test_a_cut_archive_among_several_files_counts_up_to_the_cut(reknit, tmp_path):
+    cut, other = tmp_path / "job.gz", tmp_path / "job.err"
+    filler = "".join(f"worker {i} says {i * 7919 % 10007}\n" for i in range(40000))
+    packed = gzip.compress((steps(1, 40) + ECC + filler).encode())
+    cut.write_bytes(packed[:len(packed) // 2])
+    other.write_text("hello\n")
+    for files in ([cut], [cut, other], [other, cut]):
+        run = reknit("diagnose", "--format", "json", *files)
+        assert run.returncode == 1
+        assert run.stderr.count(str(cut)) == 1
+        assert json.loads(run.stdout)["cause"] == "gpu-hardware"
+
+
+def test_a_path_that_is_not_utf8_is_shown_as_well_as_can_be(reknit, tmp_path):
+    log = os.fsencode(tmp_path) + b"/job\xff.out"
+    with open(log, "w") as f:
+        f.write(steps(1, 40) + ECC)
+    run = subprocess.run([reknit.path, "diagnose", "--format", "json", log], capture_output=True,
+                         text=True, timeout=60)
+    v = verdict(run)
+    assert v["files"] == [f"{tmp_path}/job\ufffd.out"]
+    assert v["evidence"][0]["file"] == v["files"][0]
+
+
 @pytest.mark.parametrize("arguments", [[], ["--format", "xml", "x"], ["--node", "x", "y"],
                                        ["--frobnicate"]])
 def test_wrong_command_lines(reknit, arguments):
