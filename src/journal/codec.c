@@ -228,6 +228,11 @@ static int decode_fields(const struct field *fields, const json_t *j, void *obje
     return 0;
 }
 
+int codec_refuse_numbers(struct err *e)
+{
+    return err_set(e, -EBADMSG, "one of its numbers is out of all range");
+}
+
 int codec_decode(const char *json, struct event *ret, struct err *e)
 {
     const struct field *body = event_body(ret->kind);
@@ -246,8 +251,11 @@ int codec_decode(const char *json, struct event *ret, struct err *e)
 
 int codec_json_event(const json_t *j, struct event *ret, struct err *e)
 {
+    int r;
+
     if (!json_is_object(j))
         return err_set(e, -EBADMSG, "an event is a JSON object");
     memset(ret, 0, sizeof(*ret));
-    return decode_fields(event_fields, j, ret, e);
+    r = decode_fields(event_fields, j, ret, e);
+    return r >= 0 && !event_is_sane(ret) ? codec_refuse_numbers(e) : r;
 }

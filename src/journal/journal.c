@@ -389,6 +389,7 @@ static const char *text_column(sqlite3_stmt *s, int i)
 
 static int decode_row(sqlite3_stmt *s, struct event *ret, struct err *e)
 {
+    int64_t attempt = sqlite3_column_int64(s, 5);
     int r;
 
     memset(ret, 0, sizeof(*ret));
@@ -397,11 +398,13 @@ static int decode_row(sqlite3_stmt *s, struct event *ret, struct err *e)
     ret->time_us = sqlite3_column_int64(s, 2);
     ret->kind = event_kind_from_name(text_column(s, 3));
     STR_COPY(ret->job, text_column(s, 4));
-    ret->attempt = (uint32_t)sqlite3_column_int64(s, 5);
+    ret->attempt = attempt >= 0 && attempt <= ATTEMPT_MAX ? (uint32_t)attempt : UINT32_MAX;
     if ((int)ret->kind < 0)
         r = err_set(e, -EBADMSG, "this release does not know its kind '%s'", text_column(s, 3));
     else
         r = codec_decode(text_column(s, 6), ret, e);
+    if (r >= 0 && !event_is_sane(ret))
+        r = codec_refuse_numbers(e);
     return r < 0 ? err_prefix(e, r, "event %" PRIu64, ret->seq) : 1;
 }
 

@@ -413,6 +413,44 @@ static void a_journal_that_was_hardly_begun_is_empty(void **state)
     journal_free(j);
 }
 
+/* A damaged file, or a forged one. */
+static void numbers_out_of_range_are_refused(void **state)
+{
+    static const char *const rows[] = {
+        "0, 9223372036854775807, 'attempt-exited', 'j', 1, '{}'",
+        "0, -1, 'attempt-exited', 'j', 1, '{}'",
+        "0, 5, 'attempt-exited', 'j', 4294967297, '{}'",
+        "0, 5, 'attempt-exited', 'j', -1, '{}'",
+        "-1, 5, 'attempt-exited', 'j', 1, '{}'",
+        "0, 5, 'signal', 'j', 1, '{\"kind\":\"step\",\"step\":{\"step\":9223372036854775806}}'",
+        "0, 5, 'signal', 'j', 1, '{\"kind\":\"step\",\"step\":{\"duration\":9223372036854775806}}'",
+        "0, 5, 'signal', 'j', 1, '{\"kind\":\"hit\",\"time_us\":9223372036854775806}'",
+    };
+    struct event *e = xnew(struct event);
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        _cleanup_(freep) char *sql = xasprintf("INSERT INTO event VALUES (2, %s)", rows[i]);
+        struct journal *j = open_journal(JOURNAL_WRITE);
+        struct journal_cursor *c = NULL;
+        struct err err = {0};
+
+        append(j, 1, 1, true);
+        journal_free(j);
+        run_sql(sql, SQLITE_OK);
+        j = open_journal(JOURNAL_READ);
+        assert_int_equal(journal_read(j, 0, &c, NULL), 0);
+        assert_int_equal(journal_next(c, e, &err), 1);
+        assert_int_equal(journal_next(c, e, &err), -EBADMSG);
+        if (!strstr(err.text, "event 2: one of its numbers"))
+            fail_msg("%s: %s", rows[i], err.text);
+        journal_cursor_free(c);
+        journal_free(j);
+        unlink(path);
+    }
+    free(e);
+}
+
 /* In a child: a limit on the size of files stands for the full disk. */
 static void fill_up(void)
 {
@@ -481,6 +519,7 @@ int main(void)
         WITH_FOLDER(other_files_are_refused),
         WITH_FOLDER(a_newer_schema_is_refused),
         WITH_FOLDER(a_journal_that_was_hardly_begun_is_empty),
+        WITH_FOLDER(numbers_out_of_range_are_refused),
         WITH_FOLDER(a_full_disk_is_an_error_and_no_loss),
     };
 

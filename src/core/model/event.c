@@ -59,3 +59,40 @@ static const char *const request_names[REQUEST_MAX] = {
     [REQUEST_INTERRUPT] = "interrupt",
 };
 DEFINE_NAMES(request, enum request, request_names);
+
+static bool time_is_sane(usec_t t)
+{
+    return t >= 0 && t <= EVENT_TIME_MAX;
+}
+
+static bool number_is_sane(int64_t v)
+{
+    return v == NUMBER_NONE || (v >= -NUMBER_MAX && v <= NUMBER_MAX);
+}
+
+static bool step_is_sane(int64_t step)
+{
+    return step >= STEP_NONE && step <= NUMBER_MAX;
+}
+
+static bool signal_is_sane(const struct signal *s)
+{
+    if (s->time_us != USEC_UNKNOWN && !time_is_sane(s->time_us))
+        return false;
+    if (s->kind == SIGNAL_STEP)
+        return step_is_sane(s->step.step) && number_is_sane(s->step.total) &&
+               number_is_sane(s->step.duration);
+    if (s->kind == SIGNAL_CHECKPOINT)
+        return step_is_sane(s->checkpoint.step);
+    if (s->kind == SIGNAL_COLLECTIVE)
+        return number_is_sane(s->collective.seq) && number_is_sane(s->collective.numel) &&
+               number_is_sane(s->collective.enqueued) && number_is_sane(s->collective.completed) &&
+               number_is_sane(s->collective.waited);
+    return true;
+}
+
+bool event_is_sane(const struct event *e)
+{
+    return e->seq <= EVENT_SEQ_MAX && e->parent <= EVENT_SEQ_MAX && time_is_sane(e->time_us) &&
+           e->attempt <= ATTEMPT_MAX && (e->kind != EVENT_SIGNAL || signal_is_sane(&e->signal));
+}

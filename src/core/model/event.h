@@ -14,7 +14,10 @@
 
 #include <stddef.h>
 
-#define JOB_NAME_LEN 128
+#define JOB_NAME_LEN   128
+#define EVENT_SEQ_MAX  ((uint64_t)INT64_MAX / 2)
+#define EVENT_TIME_MAX ((usec_t)100000000000000000) /* the year 5138 */
+#define ATTEMPT_MAX    1000000000u
 
 enum event_kind {
     /* inputs */
@@ -170,5 +173,8 @@ struct event {
         struct ended_facts ended;
     };
 };
+
+/* Whether core may compute with it: an event of a damaged journal may hold any number. */
+bool event_is_sane(const struct event *e);
 
 #endif
