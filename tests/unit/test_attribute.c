@@ -178,6 +178,36 @@ static void test_first_error_wins_over_the_loud_ones(void **state)
     assert_string_equal(s->in.evidence[0].signature, "python.name");
 }
 
+static void say_at(struct story *s, const char *id, uint32_t file, usec_t at)
+{
+    struct signal x = hit(s, id, ROLE_ROOT, CAUSE_USER_CODE, 90);
+
+    x.file = file;
+    x.time_us = at;
+    evidence_add(s->e, &x);
+}
+
+static void test_lines_with_and_without_clocks_have_one_order(void **state)
+{
+    struct story *s = *state;
+
+    say_at(s, "late", 0, T0 + 10 * USEC_PER_MIN);
+    say_at(s, "timeless", 1, USEC_UNKNOWN);
+    say_at(s, "early", 2, T0 + 5 * USEC_PER_MIN);
+    assert_string_equal(judge(s)->signature, "early");
+    say_at(s, "first", 3, T0);
+    assert_string_equal(judge(s)->signature, "first");
+}
+
+static void test_lines_before_any_clock_come_first(void **state)
+{
+    struct story *s = *state;
+
+    say_at(s, "timeless", 1, USEC_UNKNOWN);
+    say_at(s, "late", 0, T0 + 10 * USEC_PER_MIN);
+    assert_string_equal(judge(s)->signature, "timeless");
+}
+
 static void test_concurrent_hardware_explains_an_exception(void **state)
 {
     struct story *s = *state;
@@ -946,6 +976,8 @@ int main(void)
         STORY(test_other_ranks_printing_the_same_step_is_no_progress),
         STORY(test_late_step_is_forgiven_when_the_launcher_tells_a_failure),
         STORY(test_first_error_wins_over_the_loud_ones),
+        STORY(test_lines_with_and_without_clocks_have_one_order),
+        STORY(test_lines_before_any_clock_come_first),
         STORY(test_concurrent_hardware_explains_an_exception),
         STORY(test_a_server_that_answers_again_is_no_evidence),
         STORY(test_hardware_without_a_name_cannot_be_excluded),

@@ -27,10 +27,12 @@
 #define PATIENCE_PHASE  (90 * USEC_PER_MIN)
 #define PATIENCE_FACTOR 20
 
+/* One key for each hit, whether it has a clock or not: two rules for one list would make circles.
+ */
 bool hit_before(const struct hit *a, const struct hit *b)
 {
-    if (a->time_us != USEC_UNKNOWN && b->time_us != USEC_UNKNOWN && a->time_us != b->time_us)
-        return a->time_us < b->time_us;
+    if (a->place_us != b->place_us)
+        return a->place_us < b->place_us;
     return a->order < b->order;
 }
 

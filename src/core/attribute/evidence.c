@@ -17,7 +17,7 @@ struct evidence *evidence_new(void)
                                             .checkpoint_step = STEP_NONE,
                                             .median_step = NUMBER_NONE};
     e->full_at = UINT64_MAX;
-    e->pace.last_us = e->last_us = e->finish_us = USEC_UNKNOWN;
+    e->pace.last_us = e->last_us = e->finish_us = e->hits_us = USEC_UNKNOWN;
     e->silence_first_us = e->silence_end_us = USEC_UNKNOWN;
     return e;
 }

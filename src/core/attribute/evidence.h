@@ -33,6 +33,7 @@ struct hit {
     uint64_t key;
     uint64_t order;  /* of arrival */
     usec_t time_us;  /* own clock, else the stream's latest; USEC_UNKNOWN */
+    usec_t place_us; /* time_us, else the latest one of all hits before */
     int64_t advance; /* of the stream */
     uint64_t count;  /* in all, earlier stretches included */
     usec_t first_us, last_us;
@@ -110,6 +111,7 @@ struct evidence {
     uint64_t silence_lines;
     uint64_t order, seen;
     uint64_t advances, full_at; /* all streams' together; when the table was found full */
+    usec_t hits_us;             /* latest time of a hit */
     uint64_t dropped;           /* hits beyond the bounds */
 };
 

@@ -135,12 +135,15 @@ static struct hit *new_hit(struct evidence *e, const struct signal *s)
     return &e->hits.v[i];
 }
 
-static void restart_hit(struct hit *h, const struct signal *s, const struct stream *stream,
-                        uint64_t order, usec_t now)
+static void restart_hit(struct evidence *e, struct hit *h, const struct signal *s,
+                        const struct stream *stream, usec_t now)
 {
+    if (now != USEC_UNKNOWN && (e->hits_us == USEC_UNKNOWN || now > e->hits_us))
+        e->hits_us = now;
     h->s = *s;
-    h->order = order;
+    h->order = e->order;
     h->time_us = now;
+    h->place_us = now != USEC_UNKNOWN ? now : e->hits_us;
     h->advance = stream->advance;
 }
 
@@ -176,7 +179,7 @@ void gather_hit(struct evidence *e, const struct signal *s, const struct stream 
     if (!h)
         return;
     if (h->advance < stream->advance)
-        restart_hit(h, s, stream, e->order, now);
+        restart_hit(e, h, s, stream, now);
     h->last_us = now;
     h->last_order = e->order;
     h->count++;
