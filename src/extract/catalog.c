@@ -61,6 +61,7 @@ struct catalog {
     VEC(struct entry) entries;
     VEC(unsigned) ranks; /* of entries, in parallel */
     VEC(struct xid_entry) xids;
+    VEC(unsigned) xid_ranks; /* in parallel */
 };
 
 #define TEXT(name, field)                                                                          \
@@ -399,12 +400,17 @@ static int add_xid(struct catalog *c, const struct origin *o, const struct raw_x
                            .advice = e.advice,
                            .confidence = e.confidence,
                            .name = raw->name ? raw->name : ""};
-    VEC_FOREACH (&c->xids, old)
-        if (old->code == x.code) {
-            *old = x;
-            return 0;
-        }
+    for (size_t i = 0; i < c->xids.n; i++) {
+        if (c->xids.v[i].code != x.code)
+            continue;
+        if (c->xid_ranks.v[i] == o->rank)
+            return complain(&p, "the code is used already");
+        c->xids.v[i] = x;
+        c->xid_ranks.v[i] = o->rank;
+        return 0;
+    }
     *VEC_PUSH(&c->xids) = x;
+    *VEC_PUSH(&c->xid_ranks) = o->rank;
     return 0;
 }
 
@@ -540,6 +546,7 @@ struct catalog *catalog_free(struct catalog *c)
     VEC_DONE(&c->entries);
     VEC_DONE(&c->ranks);
     VEC_DONE(&c->xids);
+    VEC_DONE(&c->xid_ranks);
     free(c);
     return NULL;
 }

@@ -119,6 +119,142 @@ static void match_example(struct check *k, const char *example)
     k->n = matcher_line(k->m, line.text, line.len, k->hits);
 }
 
+/* What vectorscan cannot do, NULL = nothing of it. */
+static const char *group_beyond_vectorscan(const char *p)
+{
+    if (p[1] == '*')
+        return "a verb";
+    if (p[1] != '?')
+        return NULL;
+    if (p[2] == '=' || p[2] == '!' || (p[2] == '<' && (p[3] == '=' || p[3] == '!')))
+        return "lookaround";
+    return p[2] == '>' ? "an atomic group" : NULL;
+}
+
+static const char *escape_beyond_vectorscan(const char *p)
+{
+    return strchr("123456789kg", p[1]) && p[1] ? "a back reference" : NULL;
+}
+
+/* Behind the ']' of the class that begins at p. */
+static const char *skip_class(const char *p)
+{
+    p += p[1] == '^' ? 2 : 1;
+    p += *p == ']';
+    for (; *p && *p != ']'; p++) {
+        const char *end = p[0] == '[' && p[1] == ':' ? strstr(p, ":]") : NULL;
+
+        if (end)
+            p = end + 1;
+        else if (*p == '\\' && p[1])
+            p++;
+    }
+    return *p ? p + 1 : p;
+}
+
+static const char *beyond_vectorscan(const char *p)
+{
+    const char *what = NULL;
+
+    while (*p && !what) {
+        if (*p == '[') {
+            p = skip_class(p);
+            continue;
+        }
+        if (*p == '(')
+            what = group_beyond_vectorscan(p);
+        else if (*p == '\\')
+            what = escape_beyond_vectorscan(p);
+        else if (strchr("*+?", *p) && p[1] == '+')
+            what = "a possessive quantifier";
+        p += *p == '\\' && p[1] ? 2 : 1;
+    }
+    return what;
+}
+
+static void check_patterns(struct check *k, const struct string_list *patterns)
+{
+    for (unsigned i = 0; i < patterns->n; i++) {
+        const char *what = beyond_vectorscan(patterns->v[i]);
+
+        if (what)
+            fault(k, "pattern '%s' has %s, which the scanner cannot do", patterns->v[i], what);
+    }
+}
+
+#define XID_FAMILY "gpu.xid."
+
+static bool names_xid(const struct catalog *c, const char *name)
+{
+    const char *code = name + strlen(XID_FAMILY);
+    long long v;
+
+    return str_startswith(name, XID_FAMILY) &&
+           (streq(code, "*") || (str_to_i64(code, &v) == 0 && catalog_xid(c, v)));
+}
+
+static bool names_something(const struct catalog *c, const char *name)
+{
+    size_t n = strlen(name);
+
+    if (names_xid(c, name))
+        return true;
+    for (size_t i = 0; i < catalog_size(c); i++) {
+        const char *id = catalog_entry(c, i)->id;
+
+        if (n > 0 && name[n - 1] == '*' ? strncmp(id, name, n - 1) == 0 : streq(id, name))
+            return true;
+    }
+    return false;
+}
+
+static void check_names(struct check *k, const char *key, char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!names_something(matcher_catalog(k->m), names[i]))
+            fault(k, "%s names '%s', which no entry is called", key, names[i]);
+}
+
+/* By its own name: families leave themselves out where entries of one family match one line. */
+static bool yields_by_name(const struct entry *e, const struct entry *other)
+{
+    for (unsigned i = 0; i < e->yields_to.n; i++)
+        if (streq(e->yields_to.v[i], other->id))
+            return true;
+    return false;
+}
+
+/* Whether `e` yields, over others, to itself; all of such a circle would be dropped. `seen` has a
+ * place for each entry. */
+static bool yields_to_itself(const struct catalog *c, const struct entry *e, const struct entry *to,
+                             bool *seen)
+{
+    for (size_t i = 0; i < catalog_size(c); i++) {
+        const struct entry *next = catalog_entry(c, i);
+
+        if (seen[i] || !yields_by_name(to, next))
+            continue;
+        seen[i] = true;
+        if (next == e || yields_to_itself(c, e, next, seen))
+            return true;
+    }
+    return false;
+}
+
+static void check_links(struct check *k)
+{
+    const struct catalog *c = matcher_catalog(k->m);
+    const struct entry *e = k->entry;
+    _cleanup_(freep) bool *seen = xcalloc(catalog_size(c), sizeof(*seen));
+
+    check_names(k, "yields_to", e->yields_to.v, e->yields_to.n);
+    check_names(k, "hides", e->hides.v, e->hides.n);
+    if (*e->clears)
+        check_names(k, "clears", (char *const[]){(char *)e->clears}, 1);
+    if (yields_to_itself(c, e, e, seen))
+        fault(k, "yields_to leads back to itself: all of that circle would be dropped");
+}
+
 size_t catalog_check(struct matcher *m, check_report_fn report, void *ctx)
 {
     _cleanup_(freep) struct check *k = xnew(struct check);
@@ -129,6 +265,9 @@ size_t catalog_check(struct matcher *m, check_report_fn report, void *ctx)
         k->entry = catalog_entry(c, i);
         if (k->entry->match.n == 0)
             fault(k, "has no example that matches");
+        check_links(k);
+        check_patterns(k, &k->entry->patterns);
+        check_patterns(k, &k->entry->fields);
         if (matcher_wordless(m, k->entry) && k->entry->role != ROLE_PROGRESS)
             fault(k, "pattern '%s' has no word of three letters that every match contains",
                   matcher_wordless(m, k->entry));

@@ -46,6 +46,82 @@ static void builtin_entries_agree_with_their_examples(void **state)
     assert_int_equal(catalog_check(m, complain, NULL), 0);
 }
 
+struct complaints {
+    size_t n;
+    char first[1024];
+};
+
+static void note(void *ctx, const struct entry *e, const char *complaint)
+{
+    struct complaints *c = ctx;
+
+    if (c->n++ == 0)
+        snprintf(c->first, sizeof(c->first), "%s:%u: %s: %s", e->file, e->line, e->id, complaint);
+}
+
+#define ENTRY(id, more)                                                                            \
+    "  - {id: " id ", role: root, cause: user-code, patterns: ['some words'], " more               \
+    "examples: {match: ['some words']}}\n"
+
+static void faults_are_found(void **state)
+{
+    static const struct {
+        const char *entries, *complaint;
+    } cases[] = {
+        {ENTRY("a.x", ""), NULL},
+        {ENTRY("a.x", "yields_to: [a.nobody], "), "t.yaml:2: a.x: yields_to names 'a.nobody'"},
+        {ENTRY("a.x", "yields_to: ['nobody.*'], "), "yields_to names 'nobody.*'"},
+        {ENTRY("a.x", "yields_to: ['*', gpu.xid.9], "), "yields_to names 'gpu.xid.9'"},
+        {"  - {id: a.n, role: noise, hides: [a.nobody], patterns: ['some words'], "
+         "examples: {match: ['some words']}}\n",
+         "hides names 'a.nobody'"},
+        {"  - {id: a.n, role: noise, clears: 'b.*', patterns: ['some words'], "
+         "examples: {match: ['some words']}}\n",
+         "clears names 'b.*'"},
+        {ENTRY("a.x", "yields_to: [a.x], "), "leads back to itself"},
+        {ENTRY("a.x", "yields_to: [a.y], ") ENTRY("a.y", "yields_to: [a.z], ")
+             ENTRY("a.z", "yields_to: [a.x], "),
+         "t.yaml:2: a.x: yields_to leads back"},
+        {ENTRY("a.x", "fields: ['x(?=y)'], "), "'x(?=y)' has lookaround"},
+        {ENTRY("a.x", "fields: ['(?<!z)x'], "), "has lookaround"},
+        {ENTRY("a.x", "fields: ['(?>x)'], "), "an atomic group"},
+        {ENTRY("a.x", "fields: ['(x)\\1'], "), "a back reference"},
+        {ENTRY("a.x", "fields: ['x++'], "), "a possessive quantifier"},
+        {ENTRY("a.x", "fields: ['[(?=\\]\\1++][[:alpha:]]\\(?=(?<node>x+)(?i:y)'], "), NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        _cleanup_(catalog_freep) struct catalog *c = NULL;
+        _cleanup_(matcher_freep) struct matcher *m = NULL;
+        struct complaints found = {0};
+        struct err e = {0};
+        char text[2048];
+
+        snprintf(text, sizeof(text), "signatures:\n%s", cases[i].entries);
+        if (catalog_load_text("t.yaml", text, strlen(text), &c, &e) < 0 ||
+            matcher_new(c, &m, &e) < 0)
+            fail_msg("%s: %s", text, e.text);
+        catalog_check(m, note, &found);
+        if (cases[i].complaint ? !strstr(found.first, cases[i].complaint) : found.n > 0)
+            fail_msg("%s: %s", text, found.first);
+    }
+}
+
+static void an_xid_is_told_once(void **state)
+{
+    static const char text[] = "xids:\n"
+                               "  - {code: 79, role: root, cause: gpu-hardware}\n"
+                               "  - {code: 79, role: symptom, cause: user-code}\n";
+    struct catalog *c = NULL;
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(catalog_load_text("t.yaml", text, sizeof(text) - 1, &c, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "t.yaml"));
+    assert_non_null(strstr(e.text, "xid 79: the code is used already"));
+}
+
 static void a_log_gives_signals_with_place_and_facts(void **state)
 {
     static const char text[] = "hello\n"
@@ -78,6 +154,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(builtin_entries_agree_with_their_examples),
+        cmocka_unit_test(faults_are_found),
+        cmocka_unit_test(an_xid_is_told_once),
         cmocka_unit_test(a_log_gives_signals_with_place_and_facts),
     };
 
