@@ -2,8 +2,8 @@
 #ifndef REKNIT_EXTRACT_RARITY_H
 #define REKNIT_EXTRACT_RARITY_H
 
-/* How rare a word is in logs where nothing is wrong. Learned from the catalogue itself: the
- * examples of progress, phase and noise entries are such text. */
+/* How rare a word is in logs where nothing is wrong. Learned from the
+ * examples of progress, phase and noise entries, and from the log that is read. */
 
 #include <stddef.h>
 #include <stdint.h>

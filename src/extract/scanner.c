@@ -4,7 +4,7 @@
  * all of them would cost minutes and tell nothing. So the log is cut into blocks at fixed offsets,
  * and of a block only these records are looked at closely:
  *
- *   - those with a trigger (matcher_triggers: a word of an entry that is more than progress);
+ *   - those with a trigger (trigger.h: a word of an entry that is more than progress);
  *   - all around a record that turns out to be a failure, a launch or an end;
  *   - a few at the beginning of the block, for progress.
  *
