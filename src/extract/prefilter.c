@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <hs/hs.h>
 #include <stdint.h>
 #include <string.h>
@@ -156,7 +157,12 @@ static int found_word(unsigned id, unsigned long long from, unsigned long long t
 void prefilter_scan(struct prefilter *p, const char *data, size_t len, prefilter_fn fn, void *ctx)
 {
     struct scan scan = {p, fn, ctx};
+    hs_error_t r;
 
-    if (p->db && len > 0)
-        hs_scan(p->db, data, (unsigned)len, 0, p->scratch, found_word, &scan);
+    if (!p->db || len == 0)
+        return;
+    assert(len <= UINT_MAX);
+    r = hs_scan(p->db, data, (unsigned)len, 0, p->scratch, found_word, &scan);
+    assert(r == HS_SUCCESS || r == HS_SCAN_TERMINATED); /* else the arguments were wrong */
+    (void)r;
 }

@@ -326,7 +326,7 @@ static void read_garble(struct record_reader *r)
     unsigned n_found = 0;
     size_t n;
 
-    if (r->garbles_read++ > GARBLES_MAX)
+    if (r->garbles_read++ >= GARBLES_MAX)
         return;
     shuffle_count(g->text, g->len, &letters);
     literals = matcher_literals(r->matcher, &n);

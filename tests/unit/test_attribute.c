@@ -250,6 +250,41 @@ static void test_a_server_that_answers_again_is_no_evidence(void **state)
     assert_int_equal(judge(*state)->class, CLASS_CRASH);
 }
 
+static void test_only_what_is_over_is_forgotten(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "storage.back", ROLE_NOISE, CAUSE_NONE, 0);
+
+    for (int32_t rank = 0; rank < 6; rank++) {
+        struct signal y = hit(s, rank % 2 ? "disk.slow" : "storage.gone", ROLE_ROOT, CAUSE_STORAGE,
+                              rank % 2 ? 80 : 90);
+
+        y.layer = LAYER_KERNEL;
+        y.who.rank = rank;
+        evidence_add(s->e, &y);
+    }
+    STR_COPY(x.clears, "storage.gone");
+    x.file = 1; /* another node's log: its server is another one */
+    evidence_add(s->e, &x);
+    assert_string_equal(judge(s)->signature, "storage.gone");
+    x.file = 0;
+    evidence_add(s->e, &x);
+    judge(s);
+    assert_string_equal(s->in.signature, "disk.slow");
+    for (uint32_t i = 0; i < s->in.n_evidence; i++)
+        assert_string_equal(s->in.evidence[i].signature, "disk.slow");
+    for (int32_t rank = 1; rank < 6; rank += 2) { /* those that stay are found again, not doubled */
+        struct signal y = hit(s, "disk.slow", ROLE_ROOT, CAUSE_STORAGE, 80);
+
+        y.layer = LAYER_KERNEL;
+        y.who.rank = rank;
+        evidence_add(s->e, &y);
+    }
+    STR_COPY(x.clears, "*");
+    evidence_add(s->e, &x);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+}
+
 static void test_hardware_without_a_name_cannot_be_excluded(void **state)
 {
     say(*state, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, RANK_NONE);
@@ -980,6 +1015,7 @@ int main(void)
         STORY(test_lines_before_any_clock_come_first),
         STORY(test_concurrent_hardware_explains_an_exception),
         STORY(test_a_server_that_answers_again_is_no_evidence),
+        STORY(test_only_what_is_over_is_forgotten),
         STORY(test_hardware_without_a_name_cannot_be_excluded),
         STORY(test_the_same_error_on_all_ranks_blames_none),
         STORY(test_a_program_error_says_which_rank_printed_it),

@@ -209,15 +209,20 @@ static bool is_cleared_by(const struct hit *h, const struct signal *s)
 /* "The server answers again": what was said of it before is no evidence any more. */
 void gather_cleared(struct evidence *e, const struct signal *s)
 {
-    for (size_t i = e->hits.n; i-- > 0;) {
+    size_t kept = 0;
+
+    for (size_t i = 0; i < e->hits.n; i++) {
         struct signature_facts *g;
 
-        if (!is_cleared_by(&e->hits.v[i], s))
+        if (!is_cleared_by(&e->hits.v[i], s)) {
+            if (kept < i)
+                e->hits.v[kept] = e->hits.v[i];
+            e->keys.v[kept++] = e->keys.v[i];
             continue;
+        }
         g = signature_of(e, e->hits.v[i].s.signature);
         if (g && g->kept > 0)
             g->kept--;
-        VEC_REMOVE(&e->hits, i);
-        VEC_REMOVE(&e->keys, i);
     }
+    e->hits.n = e->keys.n = kept;
 }
