@@ -355,6 +355,33 @@ static void test_two_reporters_on_different_nodes_convict_a_peer(void **state)
     assert_int_equal(s->in.advice, ADVICE_RESTART_EXCLUDING);
 }
 
+static void test_peers_named_nearly_as_often_convict_none(void **state)
+{
+    struct story *s = *state;
+
+    vote(s, "n1", 1, "n7<4000>");
+    vote(s, "n2", 9, "n7<4001>");
+    vote(s, "n3", 17, "n7<4002>");
+    vote(s, "n4", 25, "n8<4000>");
+    vote(s, "n5", 33, "n8<4001>");
+    assert_int_equal(judge(s)->culprits.n_nodes, 0);
+    vote(s, "n6", 41, "n7<4003>");
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n7");
+}
+
+static void test_more_than_a_quarter_behind_is_no_minority(void **state)
+{
+    struct story *s = *state;
+
+    for (int32_t r = 0; r < 8; r++)
+        wait_in(s, r, "ALLREDUCE", r < 3 ? 99 : 100, r < 3 ? 99 : 100);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_HANG);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+}
+
 static void test_ranks_at_the_same_place_blame_none(void **state)
 {
     struct story *s = *state;
@@ -880,6 +907,30 @@ static void test_memory_stays_bounded_and_the_first_error_kept(void **state)
     assert_int_equal(s->in.culprits.ranks[0], 3);
 }
 
+static void fill_table(struct story *s)
+{
+    for (int32_t i = 0; i < 3000; i++) {
+        char id[32];
+
+        snprintf(id, sizeof(id), "noise.%d", i % 60);
+        say(s, id, ROLE_CASCADE, CAUSE_NETWORK, 10, i);
+    }
+}
+
+static void test_a_full_table_makes_room_for_an_error(void **state)
+{
+    struct story *s = *state;
+
+    fill_table(s);
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 3);
+    assert_string_equal(judge(s)->signature, "cuda.ecc");
+    steps(s, 1, 2, USEC_PER_SEC);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+    fill_table(s);
+    say(s, "cuda.oom", ROLE_ROOT, CAUSE_GPU_OOM, 95, 4);
+    assert_string_equal(judge(s)->signature, "cuda.oom");
+}
+
 static void test_files_beyond_the_bound_share_a_place(void **state)
 {
     struct story *s = *state;
@@ -1021,6 +1072,8 @@ int main(void)
         STORY(test_a_program_error_says_which_rank_printed_it),
         STORY(test_victims_alone_are_an_unknown_crash_without_culprit),
         STORY(test_two_reporters_on_different_nodes_convict_a_peer),
+        STORY(test_peers_named_nearly_as_often_convict_none),
+        STORY(test_more_than_a_quarter_behind_is_no_minority),
         STORY(test_ranks_at_the_same_place_blame_none),
         STORY(test_another_operation_at_the_same_number_is_a_desync),
         STORY(test_the_rank_that_has_not_launched_is_behind),
@@ -1055,6 +1108,7 @@ int main(void)
         STORY(test_a_traceback_after_the_last_step_is_a_crash),
         STORY(test_fingerprint_ignores_who_and_when),
         STORY(test_any_signals_give_a_well_formed_verdict),
+        STORY(test_a_full_table_makes_room_for_an_error),
         STORY(test_files_beyond_the_bound_share_a_place),
         STORY(test_step_numbers_at_the_end_of_the_range),
         STORY(test_memory_stays_bounded_and_the_first_error_kept),

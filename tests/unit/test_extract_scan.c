@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "extract/counter.h"
 #include "extract/scanner.h"
+#include "extract/shuffle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -328,6 +329,28 @@ static void numbers_beyond_all_measure_are_none(void **state)
     assert_int_equal(w->signals.v[2].step.duration, 2000000);
 }
 
+/* Two processes' letters of one word, with others between. */
+static unsigned copies_in(const char *word, const char *between)
+{
+    struct strbuf b = {0};
+    size_t at;
+    unsigned n;
+
+    for (const char *c = word; *c; c++)
+        strbuf_addf(&b, "%c%s%c%s", *c, between, *c, between);
+    n = shuffle_find(b.s, b.len, word, strlen(word), &at);
+    strbuf_done(&b);
+    return n;
+}
+
+static void thin_letters_are_no_word(void **state)
+{
+    (void)state;
+    assert_int_equal(copies_in("ValueError", ""), 2);
+    assert_int_equal(copies_in("ValueError", "-"), 2);
+    assert_int_equal(copies_in("ValueError", "----"), 0);
+}
+
 static void noise_hides_what_it_names(void **state)
 {
     struct world *w = *state;
@@ -430,6 +453,32 @@ static void failures_are_never_sampled(void **state)
     strbuf_done(&b);
 }
 
+/* A failure at the end of a block: what follows it stands in the next one. */
+static void all_that_follows_a_failure_is_read(void **state)
+{
+    const size_t border = (size_t)5 << 20, follows = (size_t)30 << 10;
+    struct world *w = *state;
+    struct strbuf b = {0};
+    size_t lines = 0, seen = 0;
+    bool failed = false;
+
+    for (int i = 1; b.len < (size_t)7 << 20; i++) {
+        if (!failed && b.len + 200 > border) {
+            strbuf_addf(&b, "[rank1]: ValueError: x\n");
+            failed = true;
+        }
+        lines += b.len >= border && b.len < border + follows;
+        strbuf_addf(&b, "step %d/9999999 | loss 2.5 | 0.25 s/it | lr 1.5e-04\n", i);
+    }
+    w->options.size = b.len;
+    scan_bytes(w, b.s, b.len, (size_t)256 << 10);
+    assert_int_equal(count(w, "t.value"), 1);
+    VEC_FOREACH (&w->signals, s)
+        seen += s->kind == SIGNAL_STEP && s->offset >= border && s->offset < border + follows;
+    assert_int_equal(seen, lines);
+    strbuf_done(&b);
+}
+
 static void chunks_do_not_matter(void **state)
 {
     static const size_t chunks[] = {1, 7, 4096, 65537, (size_t)256 << 10, (size_t)1 << 20};
@@ -494,11 +543,13 @@ int main(void)
         TEST(interleaved_tracebacks_give_both_exceptions),
         TEST(words_written_over_each_other_are_read),
         TEST(numbers_beyond_all_measure_are_none),
+        TEST(thin_letters_are_no_word),
         TEST(noise_hides_what_it_names),
         TEST(exits_are_read),
         TEST(output_is_told_once_a_second),
         TEST(a_counter_of_an_unknown_program_is_found),
         TEST(failures_are_never_sampled),
+        TEST(all_that_follows_a_failure_is_read),
         TEST(chunks_do_not_matter),
         TEST(a_flush_gives_what_is_complete),
     };

@@ -174,6 +174,27 @@ static void hardware_proven_guilty_each_time_is_bad_luck(void **state)
     check_stop(w, "no-progress", 3, 3);
 }
 
+static void a_device_named_by_a_program_proves_no_hardware(void **state)
+{
+    struct world *w = *state;
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
+
+    s.role = ROLE_ROOT;
+    s.cause = CAUSE_UNKNOWN;
+    s.confidence = 60;
+    s.advice = ADVICE_RESTART;
+    STR_COPY(s.signature, "py.exception");
+    for (int i = 0; i < 2; i++) {
+        world_wait(w, 5 * MIN);
+        world_start(w);
+        STR_PRINTF(s.who.device, "0000:4%d:00", i);
+        world_signal(w, s);
+        world_die(w, 1);
+    }
+    assert_int_equal(world_job(w)->ledger.without_step, 2);
+    check_stop(w, "no-step", 2, 2);
+}
+
 static void three_attempts_without_progress_stop(void **state)
 {
     struct world *w = *state;
@@ -466,6 +487,7 @@ int main(void)
         TEST(certainty_after_steps_or_other_attempts_is_not_certain),
         TEST(two_attempts_without_a_step_stop_whatever_they_failed_of),
         TEST(hardware_proven_guilty_each_time_is_bad_luck),
+        TEST(a_device_named_by_a_program_proves_no_hardware),
         TEST(three_attempts_without_progress_stop),
         TEST(the_same_failure_is_retried_as_often_as_its_cause_says),
         TEST(a_job_that_advances_restarts_until_its_life_is_spent),
