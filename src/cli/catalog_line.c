@@ -17,7 +17,7 @@ struct reading {
     char *clean;
     struct line line;
     size_t n;
-    struct hit hits[HITS_MAX];
+    struct line_hit hits[LINE_HITS_MAX];
 };
 
 static struct reading *read_line(struct matcher *m, const char *raw, size_t len)
@@ -47,13 +47,14 @@ static const char *shown(const char *s, size_t len)
 }
 
 /* How one entry made another one silent. */
-static const char *manner(const struct hit *hit)
+static const char *manner(const struct line_hit *hit)
 {
     return entry_hides(hit->dropped_by, hit->entry) ? "hidden by" : "yields to";
 }
 
 /* What the signal of the hit says that the entry alone does not. */
-static struct signal signal_of(struct matcher *m, const struct reading *r, const struct hit *hit)
+static struct signal signal_of(struct matcher *m, const struct reading *r,
+                               const struct line_hit *hit)
 {
     return facts_from_hit(matcher_catalog(m), hit, &r->line, PROVENANCE_JOB_TEXT);
 }
@@ -96,7 +97,7 @@ static void print_entry(FILE *f, const struct entry *e, const struct signal *s)
     fputc('\n', f);
 }
 
-static void print_fields(FILE *f, const struct hit *hit)
+static void print_fields(FILE *f, const struct line_hit *hit)
 {
     const char *lead = "    reads";
 
@@ -112,7 +113,8 @@ static void print_fields(FILE *f, const struct hit *hit)
         fputc('\n', f);
 }
 
-static void print_hit(FILE *f, struct matcher *m, const struct reading *r, const struct hit *hit)
+static void print_hit(FILE *f, struct matcher *m, const struct reading *r,
+                      const struct line_hit *hit)
 {
     struct signal s = signal_of(m, r, hit);
 
@@ -148,7 +150,7 @@ static json_t *number_or_null(int32_t v)
     return v == RANK_NONE ? json_null() : json_integer(v);
 }
 
-static json_t *make_fields(const struct hit *hit)
+static json_t *make_fields(const struct line_hit *hit)
 {
     json_t *o = json_object();
 
@@ -159,7 +161,7 @@ static json_t *make_fields(const struct hit *hit)
     return o;
 }
 
-static json_t *make_hit(struct matcher *m, const struct reading *r, const struct hit *hit)
+static json_t *make_hit(struct matcher *m, const struct reading *r, const struct line_hit *hit)
 {
     struct signal s = signal_of(m, r, hit);
     json_t *o = json_pack("{s:s, s:b, s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:s}", "signature",

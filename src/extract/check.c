@@ -22,7 +22,7 @@ struct check {
     const char *example;
     char *clean; /* of the example; the hits point into it */
     size_t n;
-    struct hit hits[HITS_MAX];
+    struct line_hit hits[LINE_HITS_MAX];
 };
 
 __attribute__((format(printf, 2, 3))) static void fault(struct check *k, const char *format, ...)
@@ -37,7 +37,7 @@ __attribute__((format(printf, 2, 3))) static void fault(struct check *k, const c
     k->report(k->ctx, k->entry, text);
 }
 
-static const struct hit *hit_of(const struct check *k, const struct entry *e)
+static const struct line_hit *hit_of(const struct check *k, const struct entry *e)
 {
     for (size_t i = 0; i < k->n; i++)
         if (k->hits[i].entry == e)
@@ -46,7 +46,7 @@ static const struct hit *hit_of(const struct check *k, const struct entry *e)
 }
 
 /* "name=value" pairs, a value ends at the blank before the next "word=". */
-static void check_captures(struct check *k, const struct hit *hit, const char *want)
+static void check_captures(struct check *k, const struct line_hit *hit, const char *want)
 {
     _cleanup_(freep) char *copy = xstrdup(want);
     char *save = NULL;
@@ -82,7 +82,7 @@ static bool speaks_otherwise(const struct entry *own, const struct entry *other)
 
 static void check_match(struct check *k, unsigned i)
 {
-    const struct hit *own = hit_of(k, k->entry);
+    const struct line_hit *own = hit_of(k, k->entry);
 
     if (!own) {
         fault(k, "does not match its example '%s'", k->example);
@@ -100,7 +100,7 @@ static void check_match(struct check *k, unsigned i)
 
 static void check_no_match(struct check *k)
 {
-    const struct hit *own = hit_of(k, k->entry);
+    const struct line_hit *own = hit_of(k, k->entry);
 
     if (own && !own->dropped_by)
         fault(k, "matches its counter-example '%s'", k->example);

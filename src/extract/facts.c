@@ -116,7 +116,7 @@ static int64_t read_metric(const struct capture *c)
     return read_decimal(c, 6);
 }
 
-static usec_t read_duration(const struct hit *hit)
+static usec_t read_duration(const struct line_hit *hit)
 {
     const struct capture *s = &hit->fields[FIELD_SECONDS], *ms = &hit->fields[FIELD_MILLISECONDS];
 
@@ -211,7 +211,7 @@ static int32_t read_signal(const struct capture *c)
     return read_rank(c) > 0 ? read_rank(c) : 0;
 }
 
-static void fill_step(const struct hit *hit, struct step_fact *f)
+static void fill_step(const struct line_hit *hit, struct step_fact *f)
 {
     f->step = read_step(&hit->fields[FIELD_STEP]);
     f->total = read_integer(&hit->fields[FIELD_TOTAL]);
@@ -222,7 +222,7 @@ static void fill_step(const struct hit *hit, struct step_fact *f)
     f->skipped = hit->entry->skipped;
 }
 
-static void fill_collective(const struct hit *hit, struct collective_fact *f)
+static void fill_collective(const struct line_hit *hit, struct collective_fact *f)
 {
     read_text(&hit->fields[FIELD_GROUP], f->group, sizeof(f->group));
     read_text(&hit->fields[FIELD_OP], f->op, sizeof(f->op));
@@ -234,7 +234,7 @@ static void fill_collective(const struct hit *hit, struct collective_fact *f)
 }
 
 /* "exitcode: -9" is Python's way to say: signal 9. */
-static void fill_exit(const struct hit *hit, struct exit_fact *f)
+static void fill_exit(const struct line_hit *hit, struct exit_fact *f)
 {
     int64_t code = read_integer(&hit->fields[FIELD_CODE]);
     int64_t pid = read_integer(&hit->fields[FIELD_PID]);
@@ -248,7 +248,7 @@ static void fill_exit(const struct hit *hit, struct exit_fact *f)
         f->code = -1;
 }
 
-static bool has_any(const struct hit *hit, const enum field *fields, size_t n)
+static bool has_any(const struct line_hit *hit, const enum field *fields, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (hit->fields[fields[i]].s)
@@ -256,7 +256,7 @@ static bool has_any(const struct hit *hit, const enum field *fields, size_t n)
     return false;
 }
 
-static enum signal_kind kind_of(const struct hit *hit)
+static enum signal_kind kind_of(const struct line_hit *hit)
 {
     static const enum field of_collective[] = {FIELD_SEQ, FIELD_ENQUEUED, FIELD_COMPLETED,
                                                FIELD_NUMEL};
@@ -276,7 +276,7 @@ static enum signal_kind kind_of(const struct hit *hit)
     }
 }
 
-static void fill_facts(const struct hit *hit, struct signal *s)
+static void fill_facts(const struct line_hit *hit, struct signal *s)
 {
     switch (s->kind) {
     case SIGNAL_STEP:
@@ -300,7 +300,7 @@ static void fill_facts(const struct hit *hit, struct signal *s)
     }
 }
 
-static void fill_entity(const struct hit *hit, const struct line *line, struct entity *who)
+static void fill_entity(const struct line_hit *hit, const struct line *line, struct entity *who)
 {
     const struct capture *device = &hit->fields[FIELD_DEVICE];
 
@@ -320,7 +320,7 @@ static void fill_entity(const struct hit *hit, const struct line *line, struct e
         facts_device(device->s, device->len, who->device);
 }
 
-static void judge_xid(const struct catalog *c, const struct hit *hit, struct signal *s)
+static void judge_xid(const struct catalog *c, const struct line_hit *hit, struct signal *s)
 {
     int64_t code = read_integer(&hit->fields[FIELD_XID]);
     const struct xid_entry *x = catalog_xid(c, code);
@@ -361,7 +361,7 @@ void facts_text(struct signal *s, const struct line *line, size_t match, size_t 
 }
 
 /* A date and time of day inside the message. */
-static usec_t read_time(const struct hit *hit)
+static usec_t read_time(const struct line_hit *hit)
 {
     const struct capture *c = &hit->fields[FIELD_TIME];
     struct log_clock clock = {.now_us = USEC_UNKNOWN, .last_us = USEC_UNKNOWN};
@@ -370,7 +370,7 @@ static usec_t read_time(const struct hit *hit)
     return c->s && clock_read(&clock, c->s, c->len, &r) ? r.time_us : USEC_UNKNOWN;
 }
 
-struct signal facts_from_hit(const struct catalog *c, const struct hit *hit,
+struct signal facts_from_hit(const struct catalog *c, const struct line_hit *hit,
                              const struct line *line, enum provenance provenance)
 {
     struct signal s = signal_make(kind_of(hit), provenance);

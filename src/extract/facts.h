@@ -8,7 +8,7 @@
 #include "extract/matcher.h"
 
 /* Everything but file, line, offset. */
-struct signal facts_from_hit(const struct catalog *c, const struct hit *hit,
+struct signal facts_from_hit(const struct catalog *c, const struct line_hit *hit,
                              const struct line *line, enum provenance provenance);
 
 /* Fills text and message: the line, or the part around the match when it is longer than keep. */

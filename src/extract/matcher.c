@@ -232,7 +232,7 @@ struct work {
     struct matcher *m;
     const char *line;
     size_t len;
-    struct hit *hits;
+    struct line_hit *hits;
     size_t n;
 };
 
@@ -252,7 +252,7 @@ static bool has_hit(const struct work *w, const struct expression *x, size_t at)
 
 /* Values of the entry's `fields`, from the same window. */
 static void search_fields(const struct work *w, const struct expression *x, const char *window,
-                          size_t len, size_t from, bool whole, struct hit *hit)
+                          size_t len, size_t from, bool whole, struct line_hit *hit)
 {
     size_t start, end;
 
@@ -276,12 +276,12 @@ static void try_expression(struct work *w, unsigned index, size_t at, unsigned t
 
     if (is_ordinary(x->entry->role) || times > REPEATS_MAX)
         times = is_ordinary(x->entry->role) ? 1 : REPEATS_MAX;
-    for (; times > 0 && from < len && w->n < HITS_MAX; times--, from = end) {
-        struct hit *hit = &w->hits[w->n];
+    for (; times > 0 && from < len && w->n < LINE_HITS_MAX; times--, from = end) {
+        struct line_hit *hit = &w->hits[w->n];
 
         if (!pattern_match(x->pattern, w->m->space, window, len, from, whole, &start, &end))
             return;
-        *hit = (struct hit){
+        *hit = (struct line_hit){
             .entry = x->entry, .pattern = x->text, .start = begin + start, .end = begin + end};
         pattern_captures(x->pattern, w->m->space, window, hit->fields);
         search_fields(w, x, window, len, from > 0 ? start : 0, whole, hit);
@@ -292,12 +292,12 @@ static void try_expression(struct work *w, unsigned index, size_t at, unsigned t
 }
 
 /* What is far apart on a long line does not concern each other. */
-static bool are_near(const struct hit *a, const struct hit *b)
+static bool are_near(const struct line_hit *a, const struct line_hit *b)
 {
     return a->entry != b->entry && distance(a->start, b->start) < WINDOW_BYTES;
 }
 
-static void settle_hides(struct hit *hits, size_t n)
+static void settle_hides(struct line_hit *hits, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
@@ -307,7 +307,7 @@ static void settle_hides(struct hit *hits, size_t n)
 }
 
 /* Decides about hit i once all that it yields to are decided; false: not yet. */
-static bool settle_one(struct hit *hits, const bool *decided, size_t n, size_t i)
+static bool settle_one(struct line_hit *hits, const bool *decided, size_t n, size_t i)
 {
     const struct entry *by = NULL;
 
@@ -325,11 +325,11 @@ static bool settle_one(struct hit *hits, const bool *decided, size_t n, size_t i
 
 /* Lets hides and yields_to speak: an entry that is itself dropped drops nothing. Entries that
  * yield to each other in a circle all stay. */
-static void settle(struct hit *hits, size_t n)
+static void settle(struct line_hit *hits, size_t n)
 {
-    bool decided[HITS_MAX] = {false}, again = true;
+    bool decided[LINE_HITS_MAX] = {false}, again = true;
 
-    assert(n <= HITS_MAX);
+    assert(n <= LINE_HITS_MAX);
     settle_hides(hits, n);
     for (size_t i = 0; i < n; i++)
         decided[i] = hits[i].dropped_by;
@@ -345,10 +345,10 @@ static void settle(struct hit *hits, size_t n)
 }
 
 /* By place; at the same place in the order of the catalogue, in which they are. */
-static void sort_hits(struct hit *hits, size_t n)
+static void sort_hits(struct line_hit *hits, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
-        struct hit moved = hits[i];
+        struct line_hit moved = hits[i];
         size_t j = i;
 
         for (; j > 0 && hits[j - 1].start > moved.start; j--)
@@ -357,7 +357,8 @@ static void sort_hits(struct hit *hits, size_t n)
     }
 }
 
-size_t matcher_line(struct matcher *m, const char *line, size_t len, struct hit hits[HITS_MAX])
+size_t matcher_line(struct matcher *m, const char *line, size_t len,
+                    struct line_hit hits[LINE_HITS_MAX])
 {
     struct candidates found;
     struct work w = {m, line, len, hits, 0};

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-struct hit {
+struct line_hit {
     const struct entry *entry;
     const char *pattern; /* the one that matched */
     size_t start, end;   /* of the match in the line */
@@ -18,7 +18,7 @@ struct hit {
     const struct entry *dropped_by; /* by yields_to or hides; NULL = the hit speaks */
 };
 
-#define HITS_MAX 48 /* of one line; what is beyond is not reported */
+#define LINE_HITS_MAX 48 /* of one line; what is beyond is not reported */
 
 struct matcher;
 
@@ -35,7 +35,8 @@ const char *matcher_wordless(const struct matcher *m, const struct entry *e);
 
 /* Fills hits[0..n) in the order of the line, dropped ones included; returns n. An entry may hit
  * several times, where a line holds several messages. */
-size_t matcher_line(struct matcher *m, const char *line, size_t len, struct hit hits[HITS_MAX]);
+size_t matcher_line(struct matcher *m, const char *line, size_t len,
+                    struct line_hit hits[LINE_HITS_MAX]);
 
 /* Whether an entry that is more than progress or noise may match a raw record; quick. */
 bool matcher_may_matter(struct matcher *m, const char *raw, size_t len);

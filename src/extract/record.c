@@ -144,14 +144,14 @@ static void add_remark(struct signal *signal, const char *what)
         snprintf(signal->text + n, sizeof(signal->text) - n, "  (%s)", what);
 }
 
-static struct signal signal_of(const struct record_reader *r, const struct hit *hit,
+static struct signal signal_of(const struct record_reader *r, const struct line_hit *hit,
                                const struct line *line)
 {
     return facts_from_hit(matcher_catalog(r->matcher), hit, line, r->options.provenance);
 }
 
 /* A full date inside a message tells the year of the clocks that have none. */
-static void learn_date(struct record_reader *r, const struct hit *hit, const struct signal *s)
+static void learn_date(struct record_reader *r, const struct line_hit *hit, const struct signal *s)
 {
     if (hit->fields[FIELD_TIME].s && s->time_us != USEC_UNKNOWN)
         r->clock.last_us = s->time_us;
@@ -160,7 +160,7 @@ static void learn_date(struct record_reader *r, const struct hit *hit, const str
 /* Tells what the catalogue finds; returns whether anything was. */
 static bool tell_hits(struct record_reader *r, struct reading *g)
 {
-    struct hit hits[HITS_MAX];
+    struct line_hit hits[LINE_HITS_MAX];
     size_t n = matcher_line(r->matcher, g->line.text, g->line.len, hits);
 
     for (size_t i = 0; i < n; i++) {
@@ -185,7 +185,7 @@ static bool tell_hits(struct record_reader *r, struct reading *g)
 static void tell_exception(struct record_reader *r, struct reading *g)
 {
     const struct entry *entry = catalog_find(matcher_catalog(r->matcher), EXCEPTION_ENTRY);
-    struct hit hit = {.entry = entry, .end = g->line.len};
+    struct line_hit hit = {.entry = entry, .end = g->line.len};
     struct signal signal;
 
     if (!entry)
@@ -240,7 +240,7 @@ static void tell_output(struct record_reader *r, const struct reading *g)
 static bool tell_repaired(struct record_reader *r, const struct line *line, const char *repaired,
                           size_t len, size_t from, const char *remark, const struct place *place)
 {
-    struct hit hits[HITS_MAX];
+    struct line_hit hits[LINE_HITS_MAX];
     struct line as_read = *line;
     size_t n;
     bool told = false;
@@ -500,7 +500,7 @@ void record_read_last(struct record_reader *r, const char *raw, size_t len, size
     tell_repaired(r, &g.line, repaired, keep + cut->len - there, keep, remark, place);
 }
 
-static enum record_weight weigh_hits(const struct hit *hits, size_t n)
+static enum record_weight weigh_hits(const struct line_hit *hits, size_t n)
 {
     enum record_weight weight = RECORD_NONE;
 
@@ -530,7 +530,7 @@ static bool has_traceback(const char *raw, size_t len)
 enum record_weight record_weigh(struct record_reader *r, const char *raw, size_t len)
 {
     struct log_clock clock = r->clock;
-    struct hit hits[HITS_MAX];
+    struct line_hit hits[LINE_HITS_MAX];
     struct line line;
 
     if (len > RECORD_BYTES || has_traceback(raw, len))

@@ -31,7 +31,6 @@
 #include <string.h>
 
 #define BLOCK_BYTES    ((size_t)256 << 10)   /* fits the L2 cache */
-#define RECORD_BYTES   ((size_t)64 << 10)    /* looked at as one */
 #define OVERLAP_BYTES  ((size_t)1 << 10)     /* of the pieces of a longer one */
 #define HEAD_BYTES     ((uint64_t)4 << 20)   /* looked at as a whole */
 #define LARGE_BYTES    ((uint64_t)256 << 20) /* a log known to be larger: */
