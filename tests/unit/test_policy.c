@@ -470,10 +470,10 @@ static void recent_restarts_are_counted_within_bounds(void **state)
         ledger_restart(&l, CAUSE_UNKNOWN, i * S);
     assert_int_equal(l.paid.n, RECENT_MAX);
     assert_int_equal(l.restarts, RECENT_MAX + 10);
-    assert_int_equal(recent_count(&l.paid, RECENT_MAX * S), RECENT_MAX);
-    assert_int_equal(recent_count(&l.paid, USEC_PER_DAY + 10 * S), RECENT_MAX - 1);
-    assert_int_equal(recent_count(&l.paid, 3 * USEC_PER_DAY), 0);
-    assert_int_equal(recent_count(&l.free, 0), 0);
+    assert_int_equal(ledger_recent(&l.paid, RECENT_MAX * S), RECENT_MAX);
+    assert_int_equal(ledger_recent(&l.paid, USEC_PER_DAY + 10 * S), RECENT_MAX - 1);
+    assert_int_equal(ledger_recent(&l.paid, 3 * USEC_PER_DAY), 0);
+    assert_int_equal(ledger_recent(&l.free, 0), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

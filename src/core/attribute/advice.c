@@ -37,8 +37,9 @@ static bool can_exclude(const struct judge *j)
 {
     const struct culprits *c = &j->in->culprits;
 
-    return c->n_nodes > 0 || c->n_devices > 0 || (c->n_ranks > 0 && hardware_cause(j->in->cause)) ||
-           (j->primary && j->primary->s.layer == LAYER_KERNEL && hardware_cause(j->in->cause));
+    return c->n_nodes > 0 || c->n_devices > 0 ||
+           (c->n_ranks > 0 && cause_is_hardware(j->in->cause)) ||
+           (j->primary && j->primary->s.layer == LAYER_KERNEL && cause_is_hardware(j->in->cause));
 }
 
 static enum advice of_class(const struct judge *j)
@@ -47,11 +48,11 @@ static enum advice of_class(const struct judge *j)
     case CLASS_HEALTHY:
         return ADVICE_NONE;
     case CLASS_STRAGGLER: /* without a name another start changes nothing */
-        return hardware_cause(j->in->cause) ? ADVICE_RESTART_EXCLUDING : ADVICE_NONE;
+        return cause_is_hardware(j->in->cause) ? ADVICE_RESTART_EXCLUDING : ADVICE_NONE;
     case CLASS_HANG:
         if (j->in->finished || j->holdup.kind == HOLDUP_DESYNC)
             return ADVICE_STOP;
-        return hardware_cause(j->in->cause) ? ADVICE_RESTART_EXCLUDING : ADVICE_RESTART;
+        return cause_is_hardware(j->in->cause) ? ADVICE_RESTART_EXCLUDING : ADVICE_RESTART;
     default:
         if (j->in->cause == CAUSE_HOST_OOM && j->in->progress.steps_seen >= STEPS_PROVE)
             return ADVICE_RESTART;

@@ -12,9 +12,9 @@
 static usec_t median_step(const struct evidence *e)
 {
     if (e->pace.step.n > 0)
-        return median_of(e->pace.step.v, e->pace.step.n);
+        return series_median(e->pace.step.v, e->pace.step.n);
     if (e->pace.gap.n > 0)
-        return median_of(e->pace.gap.v, e->pace.gap.n);
+        return series_median(e->pace.gap.v, e->pace.gap.n);
     return NUMBER_NONE;
 }
 

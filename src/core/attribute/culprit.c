@@ -19,7 +19,7 @@
 #define MANY_RANKS       2
 #define TOLD_CONFIDENCE  50 /* a line that says who is missing */
 
-void name_node(struct judge *j, const char *node)
+void culprit_node(struct judge *j, const char *node)
 {
     struct culprits *c = &j->in->culprits;
 
@@ -31,7 +31,7 @@ void name_node(struct judge *j, const char *node)
     STR_COPY(c->nodes[c->n_nodes++], node);
 }
 
-void name_rank(struct judge *j, int32_t rank)
+void culprit_rank(struct judge *j, int32_t rank)
 {
     struct culprits *c = &j->in->culprits;
 
@@ -43,7 +43,7 @@ void name_rank(struct judge *j, int32_t rank)
     c->ranks[c->n_ranks++] = rank;
 }
 
-void name_device(struct judge *j, const char *device)
+void culprit_device(struct judge *j, const char *device)
 {
     struct culprits *c = &j->in->culprits;
 
@@ -122,10 +122,10 @@ static void name_first_exit(struct judge *j)
     if (!x || x->who.rank == RANK_NONE || j->n_failing_ranks > 1)
         return;
     if (is_victim(j, x))
-        rule_out(j, "the first rank that died", "rank %d complains about its peers: a victim",
-                 x->who.rank);
+        ruled_add(j, "the first rank that died", "rank %d complains about its peers: a victim",
+                  x->who.rank);
     else
-        name_rank(j, x->who.rank);
+        culprit_rank(j, x->who.rank);
 }
 
 /* Whether the decisive line is the word of a launcher about a process, not of the process. */
@@ -148,7 +148,8 @@ static void name_failing_rank(struct judge *j)
     if (j->in->cause == CAUSE_GPU_OOM && j->e->roster.ranks.n < 2)
         return;
     if (rank != RANK_NONE && is_hearsay(p) && connections_broke(j, RANK_NONE)) {
-        rule_out(j, "the first rank that died", "connections broke: rank %d may be a victim", rank);
+        ruled_add(j, "the first rank that died", "connections broke: rank %d may be a victim",
+                  rank);
         return;
     }
     if (rank == RANK_NONE)
@@ -156,7 +157,7 @@ static void name_failing_rank(struct judge *j)
     if (rank == RANK_NONE)
         name_first_exit(j);
     else if (j->n_failing_ranks <= 1)
-        name_rank(j, rank);
+        culprit_rank(j, rank);
 }
 
 /* A node that speaks of its own port or adapter, while others lose their connections to it. */
@@ -170,7 +171,7 @@ static bool name_ailing_node(struct judge *j)
         if (streq(j->current[i]->s.signature, p->s.signature) &&
             !streq(j->current[i]->s.who.node, p->s.who.node))
             return false;
-    name_node(j, p->s.who.node);
+    culprit_node(j, p->s.who.node);
     return true;
 }
 
@@ -188,7 +189,7 @@ static bool name_misfit_node(struct judge *j)
             !streq(j->current[i]->s.who.node, p->s.who.node))
             return false;
     j->in->cause = CAUSE_NODE_HARDWARE;
-    name_node(j, p->s.who.node);
+    culprit_node(j, p->s.who.node);
     return true;
 }
 
@@ -202,7 +203,7 @@ static void name_missing(struct judge *j)
 
         if (s->kind == SIGNAL_HIT && s->role == ROLE_CONFIRM && s->blame == BLAME_RANK &&
             (s->hang || s->confidence >= TOLD_CONFIDENCE))
-            name_rank(j, s->who.rank);
+            culprit_rank(j, s->who.rank);
     }
     if (j->in->culprits.n_ranks > MANY_RANKS)
         j->in->culprits.n_ranks = 0;
@@ -211,7 +212,7 @@ static void name_missing(struct judge *j)
 static void name_few(struct judge *j, const struct intset *ranks)
 {
     for (size_t i = 0; i < ranks->n && ranks->n <= MANY_RANKS; i++)
-        name_rank(j, ranks->v[i]);
+        culprit_rank(j, ranks->v[i]);
 }
 
 /* What was seen of the processes outweighs what they say: one that is stopped, hangs in the kernel
@@ -222,7 +223,7 @@ static bool name_halted(struct judge *j)
 
     name_few(j, &j->e->stopped);
     if (j->in->culprits.n_ranks == 0 && x && provenance_is_privileged(x->provenance))
-        name_rank(j, x->who.rank);
+        culprit_rank(j, x->who.rank);
     if (j->in->culprits.n_ranks == 0)
         name_few(j, &j->e->blocked);
     return j->in->culprits.n_ranks > 0;
@@ -236,9 +237,9 @@ static bool name_faulty(struct judge *j)
     for (size_t i = 0; i < j->n_current; i++) {
         const struct hit *h = j->current[i];
 
-        if (!h->s.hang || h->s.role != ROLE_ROOT || !hardware_cause(h->s.cause))
+        if (!h->s.hang || h->s.role != ROLE_ROOT || !cause_is_hardware(h->s.cause))
             continue;
-        name_by_hardware_hit(j, h);
+        culprit_by_hardware_hit(j, h);
         any = true;
     }
     return any;
@@ -249,12 +250,12 @@ static void name_holdup(struct judge *j)
     if (name_halted(j) || name_faulty(j))
         return;
     for (size_t i = 0; i < j->holdup.ranks.n; i++)
-        name_rank(j, j->holdup.ranks.v[i]);
+        culprit_rank(j, j->holdup.ranks.v[i]);
     if (j->in->culprits.n_ranks == 0)
         name_missing(j);
     if (j->e->waits.reporters > 0 && j->in->culprits.n_ranks == 0)
-        rule_out(j, "a rank that is behind", "all %u ranks that report wait at the same place",
-                 j->e->waits.reporters);
+        ruled_add(j, "a rank that is behind", "all %u ranks that report wait at the same place",
+                  j->e->waits.reporters);
 }
 
 void culprit_name(struct judge *j)
@@ -264,19 +265,19 @@ void culprit_name(struct judge *j)
     if (j->in->class == CLASS_HANG)
         name_holdup(j);
     if (j->in->class == CLASS_STRAGGLER)
-        name_slow(j);
+        culprit_slow(j);
     if (j->in->class != CLASS_CRASH)
         return;
-    if (j->primary && hit_is_soft_repeat(j->primary) && name_soft_repeats(j))
+    if (j->primary && hit_is_soft_repeat(j->primary) && culprit_soft_repeats(j))
         return;
-    if (j->primary && hardware_cause(cause)) {
-        name_hardware(j);
+    if (j->primary && cause_is_hardware(cause)) {
+        culprit_hardware(j);
         return;
     }
     if ((cause == CAUSE_NETWORK && name_ailing_node(j)) || name_misfit_node(j))
         return;
     if (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN)
-        name_by_vote(j);
+        culprit_by_vote(j);
     if (j->in->culprits.n_nodes == 0)
         name_failing_rank(j);
     if (j->in->culprits.n_nodes + j->in->culprits.n_ranks == 0 &&

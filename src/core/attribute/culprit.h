@@ -10,14 +10,14 @@
 #define HARD_CONFIDENCE 60 /* enough to name a node (algorithms b.2.7) */
 #define WITNESSES_MAX   4  /* ranks that show a fault together; more of them saw it, not had it */
 
-void name_node(struct judge *j, const char *node); /* NULL and "" are no name */
-void name_rank(struct judge *j, int32_t rank);
-void name_device(struct judge *j, const char *device);
+void culprit_node(struct judge *j, const char *node); /* NULL and "" are no name */
+void culprit_rank(struct judge *j, int32_t rank);
+void culprit_device(struct judge *j, const char *device);
 
-void name_by_hardware_hit(struct judge *j, const struct hit *h);
-void name_hardware(struct judge *j);     /* hardware.c: the primary is a hardware fact */
-bool name_soft_repeats(struct judge *j); /* hardware.c */
-void name_slow(struct judge *j);         /* hardware.c: who is slow, if something says so */
-void name_by_vote(struct judge *j);      /* vote.c */
+void culprit_by_hardware_hit(struct judge *j, const struct hit *h);
+void culprit_hardware(struct judge *j);     /* hardware.c: the primary is a hardware fact */
+bool culprit_soft_repeats(struct judge *j); /* hardware.c */
+void culprit_slow(struct judge *j);         /* hardware.c: who is slow, if something says so */
+void culprit_by_vote(struct judge *j);      /* vote.c */
 
 #endif

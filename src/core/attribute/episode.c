@@ -130,7 +130,7 @@ static void collect(struct judge *j, int64_t late)
 
 static bool has_role(const struct judge *j, enum role role)
 {
-    return first_with_role(j, role) != NULL;
+    return episode_first(j, role) != NULL;
 }
 
 /* How long other lines went on after the last progress. Only sparse ones count, as watchers and
@@ -176,7 +176,7 @@ void episode_build(struct judge *j)
     measure_silence(j);
 }
 
-const struct hit *first_with_role(const struct judge *j, enum role role)
+const struct hit *episode_first(const struct judge *j, enum role role)
 {
     for (size_t i = 0; i < j->n_current; i++)
         if (j->current[i]->s.role == role)

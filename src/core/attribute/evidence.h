@@ -116,7 +116,7 @@ struct evidence {
 };
 
 /* Adds the words of the message, without numbers and names, to the hash (fingerprint.c). */
-uint64_t template_hash(uint64_t h, const struct signal *s);
+uint64_t fingerprint_template(uint64_t h, const struct signal *s);
 /* Of a file that was seen: the only way to look one up. */
 const struct stream *evidence_stream(const struct evidence *e, uint32_t file);
 const struct signature_facts *evidence_signature(const struct evidence *e, const char *id);

@@ -32,7 +32,7 @@ static bool is_name(const char *s, size_t n, const char *name)
     return *name && strlen(name) == n && memcmp(s, name, n) == 0;
 }
 
-uint64_t template_hash(uint64_t h, const struct signal *s)
+uint64_t fingerprint_template(uint64_t h, const struct signal *s)
 {
     const char *at = s->text + (s->message < sizeof(s->text) ? s->message : 0);
 
@@ -61,6 +61,6 @@ void fingerprint_make(struct judge *j)
     h = hash_bytes(h, cause, strlen(cause) + 1);
     h = hash_bytes(h, j->in->signature, strlen(j->in->signature) + 1);
     if (j->primary && j->in->class == CLASS_CRASH)
-        h = template_hash(h, &j->primary->s);
+        h = fingerprint_template(h, &j->primary->s);
     snprintf(j->in->fingerprint, sizeof(j->in->fingerprint), "%016" PRIx64, h);
 }

@@ -10,21 +10,21 @@
 #define SOFT_REPEATS     3
 #define SOFT_REPEAT_SPAN (30 * USEC_PER_MIN)
 
-void name_by_hardware_hit(struct judge *j, const struct hit *h)
+void culprit_by_hardware_hit(struct judge *j, const struct hit *h)
 {
     const struct entity *who = &h->s.who;
     bool node_known = *who->node != '\0';
 
-    name_device(j, *who->device ? who->device : roster_device(&j->e->roster, who->rank));
-    name_rank(j, who->rank);
+    culprit_device(j, *who->device ? who->device : roster_device(&j->e->roster, who->rank));
+    culprit_rank(j, who->rank);
     if (h->s.confidence < HARD_CONFIDENCE)
         return;
-    name_node(j, node_known ? who->node : roster_node(&j->e->roster, who->rank));
+    culprit_node(j, node_known ? who->node : roster_node(&j->e->roster, who->rank));
 }
 
 static bool is_hardware_fact(const struct hit *h)
 {
-    return hardware_cause(h->s.cause) && (h->s.role == ROLE_ROOT || h->s.role == ROLE_SYMPTOM);
+    return cause_is_hardware(h->s.cause) && (h->s.role == ROLE_ROOT || h->s.role == ROLE_SYMPTOM);
 }
 
 /* How sure the kernel's lines about one device are, together. */
@@ -71,9 +71,9 @@ static void name_by_hits(struct judge *j)
         if (is_hardware_fact(h) && h->s.layer == LAYER_KERNEL && *h->s.who.device)
             counts = is_device_culprit(j, h);
         if (counts)
-            name_by_hardware_hit(j, h);
+            culprit_by_hardware_hit(j, h);
         else if (*h->s.who.device && is_hardware_fact(h))
-            rule_out(j, h->s.who.device, "shows less than another GPU: a victim, or a follower");
+            ruled_add(j, h->s.who.device, "shows less than another GPU: a victim, or a follower");
     }
     if (j->in->culprits.n_ranks > WITNESSES_MAX)
         j->in->culprits.n_ranks = 0;
@@ -106,10 +106,10 @@ static void name_exit_under_hardware(struct judge *j)
 
     if (j->in->culprits.n_ranks > 0 || rank == RANK_NONE || j->n_failing_ranks > 1)
         return;
-    name_rank(j, rank);
+    culprit_rank(j, rank);
     if (j->in->cause == CAUSE_GPU_HARDWARE && j->in->confidence >= HARD_CONFIDENCE &&
         j->in->culprits.n_nodes == 0)
-        name_node(j, x && *x->who.node ? x->who.node : roster_node(&j->e->roster, rank));
+        culprit_node(j, x && *x->who.node ? x->who.node : roster_node(&j->e->roster, rank));
 }
 
 /* A code that usually points to the program, again and again on one device over a long time. */
@@ -119,17 +119,17 @@ bool hit_is_soft_repeat(const struct hit *h)
            h->first_us != USEC_UNKNOWN && h->last_us - h->first_us >= SOFT_REPEAT_SPAN;
 }
 
-bool name_soft_repeats(struct judge *j)
+bool culprit_soft_repeats(struct judge *j)
 {
     for (size_t i = 0; i < j->n_current; i++)
         if (hit_is_soft_repeat(j->current[i])) {
-            name_device(j, j->current[i]->s.who.device);
-            name_node(j, j->current[i]->s.who.node);
+            culprit_device(j, j->current[i]->s.who.device);
+            culprit_node(j, j->current[i]->s.who.node);
         }
     return j->in->culprits.n_devices > 0;
 }
 
-void name_hardware(struct judge *j)
+void culprit_hardware(struct judge *j)
 {
     name_by_hits(j);
     if (j->in->cause != CAUSE_NODE_FAILURE)
@@ -152,14 +152,14 @@ static bool is_of_slow_time(const struct judge *j, const struct hit *h)
 }
 
 /* Thermal limits, straggler reports and the like, of the time since the job is slow. */
-void name_slow(struct judge *j)
+void culprit_slow(struct judge *j)
 {
     VEC_FOREACH (&j->e->hits, h) {
-        if (!hardware_cause(h->s.cause) || h->s.role > ROLE_CONFIRM || !is_of_slow_time(j, h))
+        if (!cause_is_hardware(h->s.cause) || h->s.role > ROLE_CONFIRM || !is_of_slow_time(j, h))
             continue;
-        name_node(j, *h->s.who.node ? h->s.who.node : roster_node(&j->e->roster, h->s.who.rank));
-        name_rank(j, h->s.who.rank);
-        name_device(j, h->s.who.device);
+        culprit_node(j, *h->s.who.node ? h->s.who.node : roster_node(&j->e->roster, h->s.who.rank));
+        culprit_rank(j, h->s.who.rank);
+        culprit_device(j, h->s.who.device);
         j->telling = h;
     }
     if (j->in->culprits.n_ranks > WITNESSES_MAX || j->in->culprits.n_nodes > WITNESSES_MAX) {

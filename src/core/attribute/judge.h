@@ -44,7 +44,7 @@ void primary_choose(struct judge *j);
 const struct hit *primary_symptom(const struct judge *j);
 int hit_category(const struct hit *h); /* which of concurrent roots explains the others */
 bool hit_is_soft_repeat(const struct hit *h);
-const struct hit *first_with_role(const struct judge *j, enum role role);
+const struct hit *episode_first(const struct judge *j, enum role role);
 
 #define CATEGORY_GENERIC  0
 #define CASCADE_HEARD     20 /* confidence of a victim's line that is listened to */
@@ -59,9 +59,9 @@ void ruled_collect(struct judge *j); /* what it was not */
 void summary_write(struct judge *j);
 void fingerprint_make(struct judge *j);
 
-void rule_out(struct judge *j, const char *what, const char *format, ...)
+void ruled_add(struct judge *j, const char *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-int32_t confidence_combine(const struct judge *j, enum cause cause, int32_t own);
-bool hardware_cause(enum cause c);
+int32_t rules_confidence(const struct judge *j, enum cause cause, int32_t own);
+bool cause_is_hardware(enum cause c);
 
 #endif

@@ -14,7 +14,7 @@
 #define GENERIC_WINDOW     (60 * USEC_PER_SEC)
 #define GENERIC_LINES      2000
 
-bool hardware_cause(enum cause c)
+bool cause_is_hardware(enum cause c)
 {
     return c == CAUSE_GPU_HARDWARE || c == CAUSE_NODE_HARDWARE || c == CAUSE_NODE_FAILURE;
 }
@@ -23,7 +23,7 @@ int hit_category(const struct hit *h)
 {
     if (h->s.confidence < GENERIC_CONFIDENCE)
         return CATEGORY_GENERIC;
-    if (hardware_cause(h->s.cause))
+    if (cause_is_hardware(h->s.cause))
         return CATEGORY_HARDWARE;
     if (h->s.layer == LAYER_KERNEL)
         return 4;

@@ -13,7 +13,7 @@
 #define SURVIVED_SHOWN 3
 #define LATER_SHOWN    2
 
-void rule_out(struct judge *j, const char *what, const char *format, ...)
+void ruled_add(struct judge *j, const char *what, const char *format, ...)
 {
     struct ruled_out *r;
     va_list ap;
@@ -52,11 +52,12 @@ static void rule_out_survived(struct judge *j)
             is_shown(j, &h->s) || already_out(j, h->s.signature))
             continue;
         if (stream->advance > h->advance)
-            rule_out(j, h->s.signature, "line %" PRIu64 ": %" PRId64 " further steps came after it",
-                     h->s.line, stream->advance - h->advance);
+            ruled_add(j, h->s.signature,
+                      "line %" PRIu64 ": %" PRId64 " further steps came after it", h->s.line,
+                      stream->advance - h->advance);
         else
-            rule_out(j, h->s.signature, "line %" PRIu64 ": long before the last progress",
-                     h->s.line);
+            ruled_add(j, h->s.signature, "line %" PRIu64 ": long before the last progress",
+                      h->s.line);
         n++;
     }
 }
@@ -71,23 +72,23 @@ static void rule_out_later(struct judge *j)
         if (h->s.role != ROLE_ROOT || is_shown(j, &h->s) || h->s.cause == j->in->cause ||
             already_out(j, h->s.signature) || !hit_before(j->primary, h))
             continue;
-        rule_out(j, h->s.signature, "line %" PRIu64 ": came after the decisive line", h->s.line);
+        ruled_add(j, h->s.signature, "line %" PRIu64 ": came after the decisive line", h->s.line);
         n++;
     }
 }
 
 static void rule_out_victims(struct judge *j)
 {
-    const struct hit *c = first_with_role(j, ROLE_CASCADE);
+    const struct hit *c = episode_first(j, ROLE_CASCADE);
     const struct signature_facts *g = c ? evidence_signature(j->e, c->s.signature) : NULL;
 
     if (!g || is_shown(j, &c->s))
         return;
     if (g->ranks.n > 1)
-        rule_out(j, c->s.signature, "%zu ranks report it: the effect of another failure",
-                 g->ranks.n);
+        ruled_add(j, c->s.signature, "%zu ranks report it: the effect of another failure",
+                  g->ranks.n);
     else
-        rule_out(j, c->s.signature, "the effect of another failure");
+        ruled_add(j, c->s.signature, "the effect of another failure");
 }
 
 void ruled_collect(struct judge *j)
@@ -96,9 +97,9 @@ void ruled_collect(struct judge *j)
         rule_out_later(j);
         rule_out_victims(j);
         if (j->interrupt)
-            rule_out(j, cause_name(j->interrupt->s.cause), "the failure came before");
+            ruled_add(j, cause_name(j->interrupt->s.cause), "the failure came before");
     }
     if (j->in->class == CLASS_INTERRUPTED)
-        rule_out(j, "a failure", "nothing that could be one stands before the interruption");
+        ruled_add(j, "a failure", "nothing that could be one stands before the interruption");
     rule_out_survived(j);
 }

@@ -125,7 +125,7 @@ static bool rule_root(struct judge *j)
 
     if (!p || wait_came_first(j) || interrupt_came_first(j))
         return false;
-    set(j, CLASS_CRASH, p->s.cause, confidence_combine(j, p->s.cause, p->s.confidence));
+    set(j, CLASS_CRASH, p->s.cause, rules_confidence(j, p->s.cause, p->s.confidence));
     return true;
 }
 
@@ -281,7 +281,7 @@ static bool rule_symptom(struct judge *j)
     if (!s || (j->slow && !j->told_end))
         return false;
     j->primary = s;
-    confidence = confidence_combine(j, s->s.cause, s->s.confidence);
+    confidence = rules_confidence(j, s->s.cause, s->s.confidence);
     if (!j->told_end && confidence < (j->e->pace.any ? SYMPTOM_STOPS : SYMPTOM_ALONE))
         return false;
     set(j, CLASS_CRASH, s->s.cause, confidence);
@@ -304,8 +304,8 @@ static bool rule_soft_repeats(struct judge *j)
         return false;
     j->primary = h;
     set(j, CLASS_CRASH, CAUSE_GPU_HARDWARE, 55);
-    rule_out(j, "an error of the program",
-             "it comes again and again on the same device, over a long time");
+    ruled_add(j, "an error of the program",
+              "it comes again and again on the same device, over a long time");
     return true;
 }
 
@@ -322,7 +322,7 @@ static bool rule_taken_down(struct judge *j)
 {
     const struct hit *t = scheduler_teardown(j);
 
-    if (!t || j->first_exit || first_with_role(j, ROLE_CASCADE) || j->ending != ENDING_UNKNOWN)
+    if (!t || j->first_exit || episode_first(j, ROLE_CASCADE) || j->ending != ENDING_UNKNOWN)
         return false;
     j->primary = t;
     set(j, CLASS_INTERRUPTED, CAUSE_CANCELLED, 50);
@@ -442,7 +442,7 @@ void rules_apply(struct judge *j)
 }
 
 /* Independent pieces of evidence for one cause: 1 - prod(1 - c_i) (algorithms b.2.7). */
-int32_t confidence_combine(const struct judge *j, enum cause cause, int32_t own)
+int32_t rules_confidence(const struct judge *j, enum cause cause, int32_t own)
 {
     int64_t doubt = 100 - own; /* percent */
     const char *counted[8];

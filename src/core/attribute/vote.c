@@ -74,7 +74,7 @@ static bool is_address(const char *host)
     return strspn(host, "0123456789abcdefABCDEF.:%") == strlen(host);
 }
 
-void name_by_vote(struct judge *j)
+void culprit_by_vote(struct judge *j)
 {
     struct tally t[PEERS_MAX];
     const struct tally *best;
@@ -86,13 +86,14 @@ void name_by_vote(struct judge *j)
     best = winner(t, n);
     if (!best) {
         if (n > 0)
-            rule_out(j, "one end of a broken connection",
-                     "no two reporters on different nodes point at the same peer");
+            ruled_add(j, "one end of a broken connection",
+                      "no two reporters on different nodes point at the same peer");
         return;
     }
     if (j->in->cause == CAUSE_UNKNOWN)
         j->in->cause = CAUSE_NETWORK;
     if (j->in->confidence < 60)
         j->in->confidence = 60;
-    name_node(j, is_address(best->peer) ? roster_node_at(&j->e->roster, best->peer) : best->peer);
+    culprit_node(j,
+                 is_address(best->peer) ? roster_node_at(&j->e->roster, best->peer) : best->peer);
 }

@@ -50,7 +50,7 @@ static int compare_values(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int64_t median_of(const int64_t *v, size_t n)
+int64_t series_median(const int64_t *v, size_t n)
 {
     int64_t sorted[SERIES_WINDOW];
 
@@ -66,7 +66,7 @@ static int64_t deviation_of(const struct series_window *w, int64_t level)
 
     for (uint32_t i = 0; i < w->n; i++)
         d[i] = w->v[i] > level ? w->v[i] - level : level - w->v[i];
-    return median_of(d, w->n) * 1483 / 1000; /* 1.4826 MAD: sigma of a normal distribution */
+    return series_median(d, w->n) * 1483 / 1000; /* 1.4826 MAD: sigma of a normal distribution */
 }
 
 static void window_add(struct series_window *w, int64_t value)
@@ -124,7 +124,7 @@ static int64_t smoothed(const struct series *s)
 
     for (uint32_t i = 0; i < n; i++)
         v[i] = recent_at(s, i)->value;
-    return median_of(v, n);
+    return series_median(v, n);
 }
 
 void series_init(struct series *s, const struct series_rule *rule, const struct signal *from)
@@ -158,7 +158,7 @@ static void follow_climb(struct series *s)
 
 static void refresh_level(struct series *s)
 {
-    s->level = median_of(s->before.v, s->before.n);
+    s->level = series_median(s->before.v, s->before.n);
     s->deviation = deviation_of(&s->before, s->level);
     if (s->rule->climbs)
         follow_climb(s);
@@ -241,5 +241,5 @@ int64_t series_level_before(const struct series *s)
 
 int64_t series_level_after(const struct series *s)
 {
-    return s->open && s->after.n ? median_of(s->after.v, s->after.n) : NUMBER_NONE;
+    return s->open && s->after.n ? series_median(s->after.v, s->after.n) : NUMBER_NONE;
 }

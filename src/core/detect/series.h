@@ -73,6 +73,6 @@ int64_t series_level_before(const struct series *s); /* NUMBER_NONE: nothing mea
 int64_t series_level_after(const struct series *s);  /* of the rise that goes on, or NUMBER_NONE */
 
 /* Median of at most SERIES_WINDOW values; n > 0. */
-int64_t median_of(const int64_t *v, size_t n);
+int64_t series_median(const int64_t *v, size_t n);
 
 #endif

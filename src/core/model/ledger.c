@@ -140,7 +140,7 @@ void ledger_judge(struct ledger *l, const struct policy *p, const struct inciden
         count_failure(l, p, i, a);
 }
 
-uint32_t recent_count(const struct recent *r, usec_t now)
+uint32_t ledger_recent(const struct recent *r, usec_t now)
 {
     uint32_t n = 0;
 

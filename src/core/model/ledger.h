@@ -77,6 +77,6 @@ void ledger_restart(struct ledger *l, enum cause cause, usec_t now);
 /* Time limit and preemption are no failures: restarts after them are not paid for. */
 bool cause_is_free(enum cause cause);
 /* How many of r lie in the 24 h before now. */
-uint32_t recent_count(const struct recent *r, usec_t now);
+uint32_t ledger_recent(const struct recent *r, usec_t now);
 
 #endif

@@ -80,7 +80,7 @@ static bool rule_cancelled(const struct model *m, const struct job *j, struct de
 
 static bool rule_free(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
-    uint32_t used = recent_count(&j->ledger.free, m->now) + 1;
+    uint32_t used = ledger_recent(&j->ledger.free, m->now) + 1;
     uint32_t allowed = m->policy.max_restarts_per_day;
 
     if (!cause_is_free(j->attempt.incident.cause))
@@ -143,7 +143,7 @@ static bool rule_max_restarts(const struct model *m, const struct job *j,
 static bool rule_max_restarts_per_day(const struct model *m, const struct job *j,
                                       struct decision_facts *ret)
 {
-    uint32_t used = recent_count(&j->ledger.paid, m->now);
+    uint32_t used = ledger_recent(&j->ledger.paid, m->now);
     uint32_t allowed = m->policy.max_restarts_per_day;
 
     if (used < allowed)
