@@ -9,7 +9,7 @@
 #   make soak       the kill tests, ten times as many
 #   make coverage   line coverage of src/core
 #   make format     clang-format over all sources
-#   make install    into $(DESTDIR)$(PREFIX)
+#   make install    into $(DESTDIR)$(PREFIX); without PREFIX, to where 'make' built it for
 #   make clean      remove every build folder
 #
 # Packages that are missing are installed first (tools/packages); DEPS=no leaves that out.
@@ -52,10 +52,10 @@ coverage: deps-build+test+coverage
 format: deps-test
 	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' | xargs clang-format-14 -i
 
-# Not from an unprivileged build folder's point of view a build step: it only copies.
+# It only copies, so that root leaves nothing compiled behind in a user's folder.
 install:
 	@test -x build/bin/reknit || { echo "run 'make' first" >&2; exit 1; }
-	DESTDIR=$(DESTDIR) $(MESON) install -C build --no-rebuild --quiet
+	@DESTDIR=$(abspath $(DESTDIR)) MESON="$(MESON)" tools/install build $(if $(filter file,$(origin PREFIX)),,$(abspath $(PREFIX)))
 
 clean:
 	rm -rf build build-*

@@ -275,3 +275,31 @@ def test_a_run_that_is_ended_takes_its_stages_along(top, tmp_path):
     finally:
         process.kill()
         os.close(begun)
+
+
+# tools/install, with a project of one file
+
+
+@pytest.fixture
+def built(tmp_path):
+    """A configured build folder whose prefix is /usr/local."""
+    (tmp_path / "page.txt").write_text("page\n")
+    (tmp_path / "meson.build").write_text(
+        "project('one')\ninstall_data('page.txt', install_dir: get_option('datadir'))\n")
+    folder = tmp_path / "build"
+    done = run("meson", "setup", "-Dprefix=/usr/local", folder, tmp_path)
+    assert done.returncode == 0, done.stdout
+    (folder / "reknit-options").write_text("-Dwerror=true -Dprefix=/usr/local\n")
+    return folder
+
+
+@pytest.mark.parametrize("prefix", [None, "/opt/other"])
+def test_install_honours_the_prefix(top, built, tmp_path, prefix):
+    to = prefix or "/usr/local"
+    done = run(top / "tools/install", built, *([prefix] if prefix else []),
+               env={**os.environ, "DESTDIR": str(tmp_path / "dest")})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [p for p in (tmp_path / "dest").rglob("*") if p.is_file()] == \
+        [tmp_path / f"dest{to}/share/page.txt"]
+    assert done.stdout == f"installed into {tmp_path}/dest{to}\n"
+    assert (built / "reknit-options").read_text() == f"-Dwerror=true -Dprefix={to}\n"
