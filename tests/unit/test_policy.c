@@ -359,9 +359,11 @@ static void time_limit_and_preemption_cost_nothing(void **state)
 
     attempt(w, 1, 5, "slurm.time_limit", CAUSE_TIME_LIMIT);
     check_restart(w, "not-its-fault", 1, 10);
+    assert_int_equal(decision(w)->delay, 10 * S); /* free, not at once */
     for (uint32_t i = 2; i <= 10; i++) {
         attempt(w, 1, 0, "slurm.preempted", CAUSE_PREEMPTION);
         check_restart(w, "not-its-fault", i, 10);
+        assert_int_equal(decision(w)->delay, 10 * S);
     }
     assert_int_equal(world_job(w)->ledger.restarts, 0);
     assert_int_equal(world_job(w)->ledger.without_step, 0);

@@ -32,6 +32,17 @@ static const char *cause_words(const struct job *j)
     return cause_name(j->attempt.incident.cause);
 }
 
+/* Doubles with each failure without progress in a row. */
+static usec_t backoff(const struct model *m, const struct job *j)
+{
+    const struct cause_policy *p = &m->policy.cause[j->attempt.incident.cause];
+    usec_t delay = p->backoff;
+
+    for (uint32_t i = 1; i < j->ledger.in_a_row && delay < p->backoff_max; i++)
+        delay *= 2;
+    return delay < p->backoff_max ? delay : p->backoff_max;
+}
+
 /* What the user wants, and the end of the work */
 
 static bool rule_requested(const struct model *m, const struct job *j, struct decision_facts *ret)
@@ -89,6 +100,7 @@ static bool rule_free(const struct model *m, const struct job *j, struct decisio
         return STOP(ret, "interrupted-too-often", used - 1, allowed,
                     "%s, %" PRIu32 " times in 24 h; the limit is %" PRIu32, cause_words(j),
                     used - 1, allowed);
+    ret->delay = backoff(m, j);
     return RESTART(ret, "not-its-fault", used, allowed,
                    "%s is no failure of the job, so no retry is spent", cause_words(j));
 }
@@ -198,16 +210,6 @@ static bool rule_no_progress(const struct model *m, const struct job *j, struct 
 }
 
 /* Otherwise: restart, and say from which budget */
-
-static usec_t backoff(const struct model *m, const struct job *j)
-{
-    const struct cause_policy *p = &m->policy.cause[j->attempt.incident.cause];
-    usec_t delay = p->backoff;
-
-    for (uint32_t i = 1; i < j->ledger.in_a_row && delay < p->backoff_max; i++)
-        delay *= 2;
-    return delay < p->backoff_max ? delay : p->backoff_max;
-}
 
 static bool rule_restart(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
