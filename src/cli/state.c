@@ -6,7 +6,11 @@
  *
  * That leaves one gap: reknit and keeper both killed by SIGKILL. So the file also says which
  * REKNIT_RUN the processes carry in their environment, and which cgroup they are in; whoever gets
- * the lock kills those first. An orderly end empties the file. */
+ * the lock kills those first. An orderly end empties the file.
+ *
+ * Between taking the lock and writing who took it lies a moment in which the file is empty or names
+ * the holder before. So whoever does not get the lock looks again and again: a holder that lives
+ * shows within that moment, and only one that is dead for good is waited for. */
 
 #include "cli/state.h"
 
@@ -32,6 +36,9 @@
 
 #define RUNS_KEPT     20 /* folders run-N of a job */
 #define LEFTOVER_WAIT (30 * USEC_PER_SEC)
+#define LOCK_PAUSE_MS 20
+#define LOCK_NAMELESS USEC_PER_SEC /* so long may the holder of the lock be about to write itself  \
+                                    */
 #define NAME_BASE_MAX 64
 #define JOBS_LISTED   10000
 #define FILES_PER_RUN 10000
@@ -129,10 +136,10 @@ int state_journal_path(const char *name, char ret[PATH_MAX], struct err *e)
     return path_printf(ret, e, "%s/%s/journal.db", root, name);
 }
 
-/* mkdir -p, for this user alone. */
-static int make_folders(const char *path, struct err *e)
+int state_make_folders(const char *path, struct err *e)
 {
     char part[PATH_MAX];
+    struct stat st;
 
     STR_COPY(part, path);
     for (char *s = part + 1;; s++) {
@@ -144,9 +151,12 @@ static int make_folders(const char *path, struct err *e)
         if (mkdir(part, 0700) < 0 && errno != EEXIST)
             return err_set(e, -errno, "%s: %s", part, strerror(errno));
         if (c == '\0')
-            return 0;
+            break;
         *s = c;
     }
+    if (access(part, W_OK | X_OK) < 0 || stat(part, &st) < 0)
+        return err_set(e, -errno, "%s: %s", part, strerror(errno));
+    return S_ISDIR(st.st_mode) ? 0 : err_set(e, -ENOTDIR, "%s: %s", part, strerror(ENOTDIR));
 }
 
 struct names {
@@ -213,11 +223,13 @@ static bool read_holder(int fd, struct holder *ret)
     if (n <= 0)
         return false;
     text[n] = '\0';
+    text[strcspn(text, "\n")] = '\0'; /* behind it, the rest of a longer one before */
     return sscanf(text, "%d %" SCNu64 " %16s %511s", &ret->pid, &ret->start, ret->run_id,
                   ret->cgroup) >= 3;
 }
 
-static void write_holder(const struct job_home *h, const char *cgroup)
+/* Never empty in between: others look at it without the lock. */
+static void write_holder(const struct job_home *h, const char *run_id, const char *cgroup)
 {
     char text[CGROUP_PATH_MAX + 128];
     struct proc self;
@@ -225,15 +237,15 @@ static void write_holder(const struct job_home *h, const char *cgroup)
 
     if (proc_read(getpid(), &self) < 0)
         self = (struct proc){.pid = getpid()};
-    n = snprintf(text, sizeof(text), "%d %" PRIu64 " %s %s\n", (int)self.pid, self.start, h->run_id,
+    n = snprintf(text, sizeof(text), "%d %" PRIu64 " %s %s\n", (int)self.pid, self.start, run_id,
                  cgroup);
-    if (ftruncate(h->lock, 0) < 0 || pwrite(h->lock, text, (size_t)n, 0) != n)
+    if (pwrite(h->lock, text, (size_t)n, 0) != n || ftruncate(h->lock, n) < 0)
         return; /* a full disk: then only the environment of the processes tells */
 }
 
 void job_home_note_cgroup(struct job_home *h, const char *cgroup)
 {
-    write_holder(h, cgroup);
+    write_holder(h, h->run_id, cgroup);
 }
 
 static bool is_alive(const struct holder *holder)
@@ -243,24 +255,35 @@ static bool is_alive(const struct holder *holder)
     return proc_read(holder->pid, &p) == 0 && p.start == holder->start && !proc_is_dead(&p);
 }
 
-static int take_lock(struct job_home *h, const char *name, struct err *e)
+static void say_waiting(const char *name)
 {
-    struct holder holder;
-
-    if (flock(h->lock, LOCK_EX | LOCK_NB) == 0)
-        return 0;
-    if (errno != EWOULDBLOCK)
-        return err_set(e, -errno, "%s/lock: %s", h->path, strerror(errno));
-    if (read_holder(h->lock, &holder) && is_alive(&holder))
-        return err_set(e, -EBUSY,
-                       "the job '%s' is running already, under reknit process %d; end that one, or "
-                       "choose another name with --name",
-                       name, holder.pid);
     fprintf(stderr, "reknit: the last run of '%s' was killed; waiting for its processes to end\n",
             name);
-    while (flock(h->lock, LOCK_EX) < 0)
-        if (errno != EINTR)
+}
+
+static int take_lock(struct job_home *h, const char *name, struct err *e)
+{
+    usec_t nameless_until = mono_us() + LOCK_NAMELESS;
+    bool said = false;
+
+    while (flock(h->lock, LOCK_EX | LOCK_NB) < 0) {
+        struct holder holder;
+        bool named;
+
+        if (errno != EWOULDBLOCK && errno != EINTR)
             return err_set(e, -errno, "%s/lock: %s", h->path, strerror(errno));
+        named = read_holder(h->lock, &holder);
+        if (named && is_alive(&holder))
+            return err_set(e, -EBUSY,
+                           "the job '%s' is running already, under reknit process %d; end that "
+                           "one, or choose another name with --name",
+                           name, holder.pid);
+        if (!said && (named || mono_us() > nameless_until)) {
+            say_waiting(name);
+            said = true;
+        }
+        poll(NULL, 0, LOCK_PAUSE_MS);
+    }
     return 0;
 }
 
@@ -306,6 +329,7 @@ static int kill_leftovers(struct job_home *h, struct err *e)
 
     if (!read_holder(h->lock, &last))
         return 0;
+    write_holder(h, last.run_id, last.cgroup); /* ours now; what is to be killed stays on record */
     cgroup_kill(last.cgroup);
     while ((n = kill_marked(last.run_id)) > 0) {
         h->leftovers += n;
@@ -358,7 +382,7 @@ static int make_run(struct job_home *h, struct err *e)
             remove_run(old);
     }
     r = path_printf(h->run_path, e, "%s/run-%u", h->path, h->run);
-    return r < 0 ? r : make_folders(h->run_path, e);
+    return r < 0 ? r : state_make_folders(h->run_path, e);
 }
 
 void job_home_archive(const struct job_home *h, const char *path)
@@ -389,7 +413,7 @@ static int home_open(const char *name, struct job_home *h, struct err *e)
     if (r >= 0)
         r = path_printf(h->path, e, "%s/%s", root, name);
     if (r >= 0)
-        r = make_folders(h->path, e);
+        r = state_make_folders(h->path, e);
     if (r >= 0)
         r = path_printf(lock, e, "%s/lock", h->path);
     if (r < 0)
@@ -405,7 +429,7 @@ static int home_open(const char *name, struct job_home *h, struct err *e)
     if (r < 0)
         return r;
     make_run_id(h->run_id);
-    write_holder(h, "");
+    write_holder(h, h->run_id, "");
     return 0;
 }
 

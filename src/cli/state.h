@@ -22,6 +22,9 @@ void state_default_name(char *const *argv, char ret[JOB_NAME_LEN]);
 int state_root(char ret[PATH_MAX], struct err *e);
 int state_journal_path(const char *name, char ret[PATH_MAX], struct err *e);
 
+/* mkdir -p, for this user alone. An error too when nothing can be written there. */
+int state_make_folders(const char *path, struct err *e);
+
 /* Calls fn for the name of each job that has a journal, sorted. */
 int state_each_job(int (*fn)(void *ctx, const char *name), void *ctx, struct err *e);
 

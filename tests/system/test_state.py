@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where jobs leave their traces."""
 
+import fcntl
 import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from running import PATIENCE, Run
 
 
 def environment(**more):
@@ -28,3 +36,70 @@ def test_nowhere_is_an_error_that_says_what_to_set(reknit):
     result = reknit("run", "--name", "it", "--", "true", env=env)
     assert result.returncode == 1
     assert "REKNIT_STATE_DIR" in result.stderr
+
+
+# The lock: whoever holds it has taken it a moment before it says who it is
+
+
+@pytest.fixture
+def locked(tmp_path):
+    """The job's lock, held by this process, with nothing in it; and a run that wants it."""
+    home = tmp_path / "state/it"
+    home.mkdir(parents=True)
+    with open(home / "lock", "w+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock, tmp_path
+
+
+def second(reknit, tmp_path):
+    r = Run(reknit.path, "--name", "it", "--", "touch", tmp_path / "ran", state=tmp_path / "state")
+    end = time.monotonic() + PATIENCE
+    while not opened(r.pid, tmp_path / "state/it/lock"):
+        assert r.process.poll() is None and time.monotonic() < end
+    return r
+
+
+def opened(pid, path):
+    try:
+        return any(os.readlink(f) == str(path) for f in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
+def holder(pid, run="0123456789abcdef"):
+    start = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    return f"{pid} {start} {run} \n"
+
+
+def test_a_holder_that_has_not_yet_written_itself_is_no_dead_one(reknit, locked):
+    lock, tmp_path = locked
+    r = second(reknit, tmp_path)
+    lock.write(holder(os.getpid()))
+    lock.flush()
+    assert r.wait() == 1
+    assert f"running already, under reknit process {os.getpid()}" in r.err.text()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_dead_holder_whose_lock_another_took_is_not_waited_for(reknit, locked):
+    lock, tmp_path = locked
+    dead = subprocess.Popen(["sleep", "1000"])
+    lock.write(holder(dead.pid))
+    lock.flush()
+    dead.kill()
+    dead.wait()
+    r = second(reknit, tmp_path)
+    r.err.expect("waiting for its processes to end")
+    os.pwrite(lock.fileno(), holder(os.getpid()).encode(), 0)
+    assert r.wait() == 1
+    assert f"running already, under reknit process {os.getpid()}" in r.err.text()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_dead_holder_is_waited_for_until_its_processes_are_gone(reknit, locked):
+    lock, tmp_path = locked
+    r = second(reknit, tmp_path)
+    r.err.expect("waiting for its processes to end")  # nameless for too long
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    assert r.wait() == 0
+    assert (tmp_path / "ran").exists()
