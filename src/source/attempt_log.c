@@ -90,20 +90,18 @@ notice(struct attempt_log *l, const char *format, ...)
     write_all(l, text, strlen(text));
 }
 
-/* The open part is full: goes on in a new one. */
-static void next_part(struct attempt_log *l)
+/* The open part is full: goes on in a new one. Until there is one, nothing more is kept. */
+static int next_part(struct attempt_log *l)
 {
     int fd;
 
+    if (l->parts > 0)
+        rename(l->latest, l->previous); /* the second time there is nothing to rename */
+    fd = open_part(l->latest);
+    if (fd < 0)
+        return fd;
     if (l->parts == 0)
         notice(l, "\n[reknit: this part of the log is full, it goes on in %s]\n", l->latest);
-    else
-        rename(l->latest, l->previous);
-    fd = open_part(l->latest);
-    if (fd < 0) {
-        l->error = fd;
-        return;
-    }
     close(l->fd);
     l->fd = fd;
     l->written = 0;
@@ -112,15 +110,23 @@ static void next_part(struct attempt_log *l)
            "[reknit: the log goes on here at byte %" PRIu64 " of the output;"
            " the beginning is in %s, what came just before in %s]\n",
            l->total, l->path, l->parts > 1 ? l->previous : l->path);
+    return 0;
 }
 
 void attempt_log_flush(struct attempt_log *l)
 {
+    int r = 0;
+
     if (l->len == 0)
         return;
     if (l->written >= (l->parts == 0 ? l->limit / 2 : l->limit / 4))
-        next_part(l);
-    write_all(l, l->buffer, l->len);
+        r = next_part(l);
+    if (r >= 0) {
+        write_all(l, l->buffer, l->len);
+    } else {
+        l->error = r;
+        l->lost += l->len;
+    }
     l->len = 0;
 }
 

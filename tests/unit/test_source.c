@@ -280,6 +280,34 @@ static void a_log_that_cannot_be_written_is_counted(void **state)
     assert_int_equal(attempt_log_open(path, 1 << 20, false, &l, NULL), -ELOOP);
 }
 
+static void without_a_next_part_the_rest_is_counted_as_lost(void **state)
+{
+    static const char line[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n";
+    struct attempt_log *l = NULL;
+    char next[160];
+    struct stat st;
+    uint64_t lost;
+
+    (void)state;
+    snprintf(next, sizeof(next), "%s.1", path);
+    assert_int_equal(mkdir(next, 0700), 0);
+    assert_int_equal(attempt_log_open(path, 1 << 20, false, &l, NULL), 0);
+    for (int i = 0; i < 1 << 15; i++) /* 2 MiB */
+        attempt_log_write(l, line, sizeof(line) - 1);
+    attempt_log_flush(l);
+    lost = attempt_log_lost(l);
+    assert_int_equal(attempt_log_error(l), -EISDIR);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal((uint64_t)st.st_size + lost, 2 << 20);
+    assert_int_equal(st.st_size, 1 << 19); /* its half of the limit, and no notice */
+    assert_int_equal(rmdir(next), 0);
+    attempt_log_write(l, line, sizeof(line) - 1); /* there is room for one again */
+    attempt_log_flush(l);
+    assert_int_equal(attempt_log_lost(l), lost);
+    attempt_log_free(l);
+    assert_non_null(strstr(read_file(".1"), line));
+}
+
 /* ---- relay ---- */
 
 struct far_side {
@@ -639,6 +667,7 @@ int main(void)
         WITH_FOLDER(cr_lf_of_a_terminal_becomes_lf),
         WITH_FOLDER(a_long_log_keeps_beginning_and_end),
         WITH_FOLDER(a_log_that_cannot_be_written_is_counted),
+        WITH_FOLDER(without_a_next_part_the_rest_is_counted_as_lost),
         cmocka_unit_test(many_lines_pass),
         cmocka_unit_test(lines_at_a_pace_pass),
         cmocka_unit_test(a_reader_that_waits_loses_nothing),
