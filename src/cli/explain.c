@@ -139,7 +139,11 @@ static void fact_text(const struct event *e, struct strbuf *out)
         strbuf_addf(out, "found %s: %s", finding_name(e->finding.finding), e->finding.why);
         break;
     case EVENT_OPERATOR:
-        strbuf_addf(out, "asked to end it: %s (signal %d)", e->request.who, (int)e->request.signal);
+        if (e->request.signal == 0)
+            strbuf_addf(out, "it could not be started: %s", e->request.who);
+        else
+            strbuf_addf(out, "asked to end it: %s (signal %d)", e->request.who,
+                        (int)e->request.signal);
         break;
     case EVENT_INTENT:
         if (e->intended.intent == INTENT_KILL)

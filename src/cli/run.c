@@ -114,7 +114,7 @@ const struct verb verb_run = {
         "  --name NAME        the job's name (default: the script's, and a hash of the command);\n"
         "                     of one name only one can run at a time\n"
         "  --policy FILE      what may be done for which cause (see 'reknit config')\n"
-        "  --log-dir DIR      keep the logs of the attempts in DIR\n"
+        "  --log-dir DIR      keep the logs of the attempts in DIR (made when it is missing)\n"
         "  --log-limit SIZE   keep so much of each attempt's output (1G)\n"
         "  --catalog DIR      more failure signatures (repeatable)\n"
         "  --quiet            say only what is wrong with reknit itself\n"
@@ -129,6 +129,7 @@ const struct verb verb_run = {
         "\n"
         "SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on, and the job is not restarted after;\n"
         "a second one ends everything at once. SIGUSR1 and SIGUSR2 go to the command itself.\n"
+        "A reader of the output that goes away ('| head') does not end the job; its log goes on.\n"
         "State is kept below $REKNIT_STATE_DIR, $XDG_STATE_HOME/reknit or ~/.local/state/reknit.\n",
     .run = run,
 };

@@ -69,8 +69,9 @@ struct session {
     unsigned interrupts;    /* how often the user asked for the end */
     int interrupt_signal;
     struct ended_facts end;
-    bool ended; /* JOB_ENDED was committed */
-    bool begun; /* what happens is about this run; before, it is the end of a lost one */
+    bool unread; /* nobody reads our output any more; that was said */
+    bool ended;  /* JOB_ENDED was committed */
+    bool begun;  /* what happens is about this run; before, it is the end of a lost one */
 };
 
 static struct event about(const struct session *s, enum event_kind kind)
@@ -164,19 +165,23 @@ static void ask_for_end(struct session *s, int sig, const char *who)
     struct event e = about(s, EVENT_OPERATOR);
 
     e.request = (struct request_facts){.request = REQUEST_INTERRUPT, .signal = sig};
-    STR_COPY(e.request.who, who);
+    str_sanitize(e.request.who, sizeof(e.request.who), who, strlen(who));
     pump_input(s->pump, &e);
 }
 
-/* As without reknit the job would now get SIGPIPE or SIGHUP; but it must not be restarted. */
+/* A tool behind a pipe that ended, a terminal that was closed: no reason to lose hours of work. Who
+ * wants the end says so with a signal, which a closed terminal sends too. */
 static void on_reader_gone(void *ctx)
 {
     struct session *s = ctx;
 
-    if (s->interrupts++ > 0)
+    if (s->unread)
         return;
-    ask_for_end(s, SIGPIPE, "nobody reads its output any more");
-    local_kill(s->local, LOCAL_GROUP, SIGTERM, s->policy.kill_grace);
+    s->unread = true;
+    say_loud(s->say,
+             "nobody reads the job's output any more; the job goes on, its output is kept "
+             "in %s",
+             s->log_path);
 }
 
 static void on_drained(void *ctx)
@@ -215,7 +220,6 @@ static void on_start_failed(void *ctx, int error)
 
     s->start_error = error;
     say_loud(s->say, "cannot run '%s': %s", s->o->argv[0], strerror(error));
-    ask_for_end(s, 0, "the command cannot be run"); /* nor the next time */
 }
 
 static void on_exited(void *ctx, pid_t pid, int code, int sig)
@@ -243,6 +247,23 @@ static void on_stuck(void *ctx, unsigned count, pid_t pid)
              count, (int)pid, wchan[0] ? ", which waits in the kernel in " : "", wchan);
 }
 
+/* It was forked, but had not what it needs (open files, memory) to start the job. */
+static void keeper_failed(struct session *s)
+{
+    static const char why[] = "the job's keeper could not be started";
+    struct event intent = about(s, EVENT_INTENT);
+
+    say_loud(s->say, "%s", why);
+    watch_processes_gone(s->watch);
+    give_terminal_back(s);
+    intent.seq = s->intent;
+    if (s->intent != 0)
+        report_result(s, &intent, OUTCOME_FAILED, why);
+    else
+        ask_for_end(s, 0, why);
+    maybe_finish(s);
+}
+
 static void on_gone(void *ctx, bool keeper_lost)
 {
     struct session *s = ctx;
@@ -250,8 +271,7 @@ static void on_gone(void *ctx, bool keeper_lost)
     if (keeper_lost)
         say_loud(s->say, "the job's keeper process was killed, and with it the job");
     if (!s->started) {
-        say_loud(s->say, "the keeper could not be started");
-        sd_event_exit(s->event, EXIT_TROUBLE);
+        keeper_failed(s);
         return;
     }
     watch_processes_gone(s->watch);
@@ -355,8 +375,10 @@ static int start_attempt(struct session *s, uint32_t number, uint64_t intent, st
     r = watch_streams(s, &st, e);
     if (r >= 0)
         r = launch(s, &st, e);
-    if (r < 0)
+    if (r < 0) { /* its streams are at their end, and have no scanner */
+        s->watch = watch_free(s->watch);
         return r;
+    }
     s->master = take_fd(&st.master);
     say_set_alone(s->say, false);
     terminal_enter(&s->terminal);
@@ -457,6 +479,13 @@ static void tell(struct session *s, const struct event *e)
     }
 }
 
+/* Then what on_start_failed() said is all there is to say: the exit status 126 or 127, as a shell
+ * would give it, leads to the verdict and to the stop. */
+static bool was_never_run(const struct session *s)
+{
+    return s->start_error != 0 && s->attempt == 1;
+}
+
 static void on_happened(void *ctx, const struct event *e)
 {
     struct session *s = ctx;
@@ -464,7 +493,7 @@ static void on_happened(void *ctx, const struct event *e)
     story_add(&s->story, e);
     if (!s->begun)
         return;
-    if (s->start_error == 0)
+    if (!was_never_run(s))
         tell(s, e);
     if (e->kind == EVENT_JOB_ENDED) {
         s->ended = true;
@@ -648,6 +677,10 @@ static int set_up(struct session *s, struct err *e)
 
     if (r >= 0)
         r = catalog_load(s->o->catalogs, s->o->n_catalogs, &s->catalog, e);
+    if (r >= 0 && s->o->n_catalogs > 0) /* the user's patterns may be wrong; ours are tested */
+        r = matcher_new(s->catalog, &s->matcher, e);
+    if (r >= 0 && s->o->log_dir)
+        r = state_make_folders(s->o->log_dir, e);
     if (r >= 0)
         r = open_state(s, e);
     if (r < 0)
@@ -763,7 +796,7 @@ static void sum_up(struct session *s)
 {
     struct story_run *run = story_last_run(&s->story);
 
-    if (!run || run->attempts.n == 0 || s->start_error)
+    if (!run || run->attempts.n == 0 || was_never_run(s))
         return;
     story_account(run, pump_now(s->pump));
     if (s->o->json) {
@@ -775,6 +808,20 @@ static void sum_up(struct session *s)
         say(s->say, "stopped; 'reknit explain %s' tells why", s->o->name);
 }
 
+/* The first attempt did not start: its run is over, and not lost. */
+static int give_up(struct session *s, const struct err *why)
+{
+    struct err e = {0};
+
+    log_error("%s", why->text);
+    if (!s->started) {
+        ask_for_end(s, 0, why->text);
+        pump_settle(s->pump);
+    }
+    pump_close(s->pump, &e);
+    return EXIT_TROUBLE;
+}
+
 static int loop(struct session *s)
 {
     struct err e = {0};
@@ -783,10 +830,8 @@ static int loop(struct session *s)
     tell_lost_run(s);
     begin(s);
     s->begun = true;
-    if (start_attempt(s, 1, 0, &e) < 0) {
-        log_error("%s", e.text);
-        return EXIT_TROUBLE;
-    }
+    if (start_attempt(s, 1, 0, &e) < 0)
+        return give_up(s, &e);
     status = sd_event_loop(s->event);
     pump_close(s->pump, &e);
     sum_up(s);

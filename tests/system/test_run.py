@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import uuid
 
 import pytest
 
-from running import FAST_POLICY, Run, await_end, await_ends, kill_quietly, marked
+from running import FAST_POLICY, PATIENCE, Run, await_end, await_ends, kill_quietly, marked
 
 HERE = pathlib.Path(__file__).parent
 TRAINER = HERE / "trainer.py"
@@ -71,8 +72,39 @@ def replays(verb, state):
     return check
 
 
+WRONG_PATTERN = """
+signatures:
+  - id: site.broken
+    role: root
+    cause: storage
+    blame: nobody
+    confidence: 80
+    patterns: ['the array (is gone']
+    source: 'this test'
+    examples:
+      match: ['the array (is gone']
+"""
+
+
 def sh(script):
     return "sh", "-c", script
+
+
+@pytest.mark.parametrize("spare", range(0, 16))
+def test_a_restart_that_cannot_be_launched_is_tried_again(run, spare, tmp_path, replays):
+    """Wherever the open files run out: no crash of ours, and the job goes on when they are back."""
+    r = run(*sh(f"echo ready; test -e {tmp_path}/ran && exit; touch {tmp_path}/ran; read line; exit 3"),
+            stdin=subprocess.PIPE)
+    r.out.expect("ready")
+    soft, hard = resource.prlimit(r.pid, resource.RLIMIT_NOFILE)
+    highest = max(int(f.name) for f in pathlib.Path(f"/proc/{r.pid}/fd").iterdir())
+    resource.prlimit(r.pid, resource.RLIMIT_NOFILE, (highest - 6 + spare, hard))
+    r.process.stdin.close()
+    r.err.expect("could not be started|attempt 2 starts|cannot be started")
+    resource.prlimit(r.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    assert r.wait() in (0, 75)
+    assert "AddressSanitizer" not in r.err.text()
+    replays()
 
 
 # Output and status
@@ -121,16 +153,82 @@ def test_exit_status_of_a_requested_end_is_the_jobs(run, status):
     assert r.wait() == status
 
 
-def test_a_command_that_is_not_there(run, verb):
-    r = run("/no/such/command")
-    assert r.wait() == 127
-    assert "cannot run '/no/such/command': No such file or directory" in r.err.text()
+def assert_told_as_never_run(verb, replays):
+    told = verb("explain", "job").stdout
+    assert "user-config" in told and "hopeless" in told
+    assert "signal 0" not in told and "cancelled" not in told
+    assert "stopped" in verb("jobs").stdout
+    replays()
 
 
-def test_a_command_that_may_not_be_run(run, tmp_path):
+def test_a_command_that_is_not_there(run, verb, replays):
+    for _ in range(2):  # what a run before was is nothing to the next
+        r = run("/no/such/command")
+        assert r.wait() == 127
+        assert "cannot run '/no/such/command': No such file or directory" in r.err.text()
+        assert "attempt 2" not in r.err.text()
+        assert_told_as_never_run(verb, replays)
+
+
+def test_a_command_that_may_not_be_run(run, verb, replays, tmp_path):
     (tmp_path / "text").write_text("no program")
     r = run(tmp_path / "text")
     assert r.wait() == 126
+    assert_told_as_never_run(verb, replays)
+
+
+def test_the_folder_of_the_logs_is_made(run, tmp_path):
+    r = run("echo", "hello", options=("--log-dir", tmp_path / "new/logs"))
+    assert r.wait() == 0
+    assert (tmp_path / "new/logs/job.run-1.attempt-1.log").read_text() == "hello\n"
+
+
+def test_no_folder_for_the_logs_is_known_before_anything_is_journaled(run, state, tmp_path):
+    (tmp_path / "file").touch()
+    r = run("true", options=("--log-dir", tmp_path / "file/logs"))
+    assert r.wait() == 1
+    assert "Not a directory" in r.err.text() and "kept in" not in r.err.text()
+    assert not (state / "job/journal.db").exists()
+
+
+def test_a_first_attempt_that_cannot_start_is_not_told_as_killed(run, verb, replays, tmp_path):
+    logs = tmp_path / "logs"
+    (logs / "job.run-1.attempt-1.log").mkdir(parents=True)
+    r = run("true", options=("--log-dir", logs))
+    assert r.wait() == 1
+    assert "Is a directory" in r.err.text()
+    jobs = verb("jobs").stdout
+    assert "killed" not in jobs and "signal 0" not in verb("explain", "job").stdout
+    replays()
+    r = run("true", options=("--log-dir", logs))
+    assert r.wait() == 0
+    assert "was killed" not in r.err.text()
+
+
+def test_a_reader_that_goes_away_does_not_end_the_job(reknit, state, replays):
+    script = "echo first; read line; echo second; echo third"
+    r = subprocess.Popen(
+        [reknit.path, "run", "--name", "job", "--", *sh(script)], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "REKNIT_STATE_DIR": str(state)})
+    assert r.stdout.readline() == "first\n"
+    r.stdout.close()
+    r.stdin.close()  # only now the job goes on
+    assert r.stderr.read().count("nobody reads the job's output any more") == 1
+    assert r.wait(PATIENCE) == 0
+    r.stderr.close()
+    assert (state / "job/run-1/attempt-1.log").read_text() == "first\nsecond\nthird\n"
+    replays()
+
+
+def test_a_wrong_pattern_is_known_before_the_job_starts(run, state, tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "own.yaml").write_text(WRONG_PATTERN)
+    r = run("touch", tmp_path / "ran", options=("--catalog", own))
+    assert r.wait() == 1
+    assert "site.broken" in r.err.text()
+    assert not (tmp_path / "ran").exists() and not (state / "job/journal.db").exists()
 
 
 def test_usage_errors(verb):

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #define EXIT_STOPPED_JOB 75 /* EX_TEMPFAIL */
+#define EXIT_NOT_STARTED 1
 
 /* A launcher that ends takes its children along a moment later. */
 #define LINGER    ((usec_t)(200 * USEC_PER_MSEC))
@@ -82,6 +83,8 @@ static int32_t own_exit_code(const struct job *j)
 {
     const struct exit_fact *x = &j->attempt.exit;
 
+    if (j->attempt.number == 0 && j->requested && j->request_signal == 0)
+        return EXIT_NOT_STARTED;
     if (!j->attempt.exited)
         return 128 + (j->requested ? j->request_signal : SIGTERM);
     return x->signal != 0 ? 128 + x->signal : x->code;

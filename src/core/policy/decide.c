@@ -49,6 +49,8 @@ static bool rule_requested(const struct model *m, const struct job *j, struct de
 {
     if (!j->requested)
         return false;
+    if (j->request_signal == 0)
+        return STOP(ret, "requested", 0, 0, "it could not be started");
     return STOP(ret, "requested", 0, 0, "the user ended it (signal %d)", j->request_signal);
 }
 
