@@ -7,9 +7,11 @@
 #include "base/str.h"
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 extern const struct verb verb_catalog, verb_config, verb_diagnose, verb_explain, verb_jobs,
@@ -62,10 +64,20 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
+/* A standard stream that was closed at the start leaves its number to the next file that is
+ * opened: a lock or a journal, which would then be written to as output and handed to the job. */
+static void fill_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd)
+            exit(EXIT_TROUBLE);
+}
+
 int main(int argc, char **argv)
 {
     const struct verb *verb;
 
+    fill_standard_streams();
     log_init("reknit", LOG_LEVEL_INFO);
     if (argc > 1 && streq(argv[1], KEEPER_VERB))
         return keeper_main(argc - 1, argv + 1);

@@ -128,6 +128,21 @@ def test_binary_output_is_unchanged(reknit, state, tmp_path):
     assert (state / "job/run-1/attempt-1.log").read_bytes() == data
 
 
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_stream_leaves_its_number_to_no_file(reknit, state, policy, tmp_path, closed):
+    seen = tmp_path / "seen"
+    job = 'keeper=$PPID; reknit=$(cut -d" " -f4 /proc/$keeper/stat); readlink /proc/$reknit/fd/$1 >$2'
+    start = f'exec {closed}>&-; exec "$@"'
+    subprocess.run(
+        ["bash", "-c", start, "bash", reknit.path, "run", "--policy", policy, "--name", "job", "--"]
+        + ["sh", "-c", job, "sh", str(closed), seen],
+        env={**os.environ, "REKNIT_STATE_DIR": str(state)},
+        check=True,
+        timeout=60,
+    )
+    assert seen.read_text() == "/dev/null\n"
+
+
 def test_order_is_kept_when_both_streams_go_to_one_place(reknit, state):
     script = "i=0; while [ $i -lt 300 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done"
     result = reknit("run", "--quiet", "--name", "job", "--", *sh(script), capture_output=False,
