@@ -140,6 +140,8 @@ const struct verb verb_catalog = {
         "\n"
         "  --catalog DIR        more signatures (*.yaml), beside the built-in ones and those\n"
         "                       of " CATALOG_SITE_DIR "; may be given several times\n"
-        "  --format text|json   for a person (default), or one JSON object a line\n",
+        "  --format text|json   for a person (default), or one JSON object a line\n"
+        "\n"
+        "Exit status: 0, 1 when an entry is at fault or a file cannot be read, 2 wrong usage.\n",
     .run = run_catalog,
 };

@@ -2,6 +2,7 @@
 """The documentation says what the program does."""
 
 import re
+import shlex
 
 import pytest
 
@@ -78,3 +79,19 @@ def test_every_word_of_the_catalogue_is_explained(top):
     groups = re.findall(r"`([a-z_]+)`", page.split("| group |", 1)[1].split("\n\n", 1)[0])
     for word in roles + [g for g in groups if g not in ("nan", "inf")]:
         assert f"`{word}`" in page and f"*{word}*" in manual, word
+
+
+def test_the_walkthrough_of_an_own_entry_works(reknit, top, tmp_path):
+    part = (top / "docs/CATALOG.md").read_text(encoding="utf-8").split("## An entry of your own", 1)[1]
+    blocks = re.findall(r"```(\w*)\n(.*?)```", part, re.DOTALL)
+    assert [kind for kind, _ in blocks[:2]] == ["yaml", ""]
+    (tmp_path / "catalog.d").mkdir()
+    (tmp_path / "catalog.d/ours.yaml").write_text(blocks[0][1])
+    line = re.search(r"explain '(.*)'", blocks[1][1]).group(1)
+    (tmp_path / "slurm-4242.out").write_text(f"step 1/50 loss 2.0\n{line}\n")
+    commands = [shlex.split(c, comments=True) for c in blocks[1][1].splitlines()]
+    assert [c[0] for c in commands] == ["reknit"] * 3
+    done = [reknit(*c[1:], cwd=tmp_path) for c in commands]
+    for d in done:
+        assert d.returncode == 0, d.stdout + d.stderr
+    assert "site.feature_store" in done[1].stdout and "site.feature_store" in done[2].stdout
