@@ -95,3 +95,14 @@ def test_the_walkthrough_of_an_own_entry_works(reknit, top, tmp_path):
     for d in done:
         assert d.returncode == 0, d.stdout + d.stderr
     assert "site.feature_store" in done[1].stdout and "site.feature_store" in done[2].stdout
+
+
+def test_build_files_and_manual_pages_name_their_licence(top):
+    """tools/check-style looks at the C files."""
+    listed = [top / "meson.build", top / "meson_options.txt", *(top / "man").glob("*.scd")]
+    for folder in ("src", "tests", "man", "bench", "catalog"):
+        listed += (top / folder).rglob("meson.build")
+    assert len(listed) > 25
+    for path in listed:
+        first = path.read_text(encoding="utf-8").splitlines()[:2]
+        assert any(re.fullmatch(r"[#;] SPDX-License-Identifier: Apache-2\.0", x) for x in first), path
