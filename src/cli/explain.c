@@ -104,7 +104,9 @@ static void show_head(const struct page *p, const struct story *s, const struct 
         printf(", exit status %d", (int)run->end.exit_code);
     printf("; %zu attempt%s in %s", run->attempts.n, run->attempts.n == 1 ? "" : "s",
            duration_format(run->wall, wall));
-    if (run->wall > 0)
+    if (!story_has_steps(run))
+        fputs("; no steps seen", stdout);
+    else if (run->wall > 0)
         printf("; goodput %d %%", (int)(run->useful * 100 / run->wall));
     fputs("\n\n", stdout);
     entry(p, "command", run->seen.command);

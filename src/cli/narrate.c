@@ -257,6 +257,11 @@ void narrate_summary(const struct story_run *run, void (*line)(void *ctx, const 
     print_table(&t, line, ctx);
     if (run->wall <= 0)
         return;
+    if (!story_has_steps(run)) {
+        strbuf_addf(&b, "goodput unknown: no steps seen in %s", duration_format(run->wall, wall));
+        line(ctx, strbuf_str(&b));
+        return;
+    }
     strbuf_addf(&b, "goodput %d %%: %s of %s produced steps that were kept",
                 (int)(run->useful * 100 / run->wall), duration_format(run->useful, useful),
                 duration_format(run->wall, wall));

@@ -653,7 +653,7 @@ static int archive_journal(struct session *s, const char *path, struct err *e)
     s->journal = journal_free(s->journal); /* nothing stays in the WAL */
     job_home_archive(&s->home, path);
     story_done(&s->story);
-    s->story = (struct story){0};
+    s->story = (struct story){.last_run_only = true};
     return journal_open(path, JOURNAL_WRITE, &s->journal, e);
 }
 
@@ -842,7 +842,11 @@ static int loop(struct session *s)
 
 int session_run(const struct session_options *o)
 {
-    struct session s = {.o = o, .home = {.lock = -1}, .master = -1, .terminal = {.user = -1}};
+    struct session s = {.o = o,
+                        .home = {.lock = -1},
+                        .master = -1,
+                        .terminal = {.user = -1},
+                        .story = {.last_run_only = true}};
     struct err e = {0};
     int status = EXIT_TROUBLE;
 

@@ -44,11 +44,19 @@ struct story_attempt *story_last_attempt(struct story_run *run)
     return run && run->attempts.n > 0 ? &run->attempts.v[run->attempts.n - 1] : NULL;
 }
 
+bool story_has_steps(const struct story_run *run)
+{
+    VEC_FOREACH (&run->attempts, a)
+        if (a->steps_seen > 0)
+            return true;
+    return false;
+}
+
 static void begin_run(struct story *s, const struct event *e)
 {
     struct story_run *run;
 
-    if (s->runs.n == STORY_RUNS_MAX) {
+    if (s->runs.n == (s->last_run_only ? 1 : STORY_RUNS_MAX)) {
         VEC_FOREACH (&s->runs.v[0].attempts, a)
             attempt_done(a);
         VEC_DONE(&s->runs.v[0].attempts);

@@ -55,6 +55,7 @@ struct story {
     char job[JOB_NAME_LEN];
     usec_t last_event;
     uint64_t events;
+    bool last_run_only; /* forget each run when the next begins; set it before the first event */
     VEC(struct story_run) runs;
     struct policy policy; /* the newest */
 };
@@ -65,6 +66,9 @@ void story_done(struct story *s);
 
 struct story_run *story_last_run(struct story *s);               /* NULL = none */
 struct story_attempt *story_last_attempt(struct story_run *run); /* NULL = none */
+
+/* Whether a step was seen; without one there is no goodput to speak of. */
+bool story_has_steps(const struct story_run *run);
 
 /* Fills span and useful of the attempts, wall and useful of the run. now: for a run that lasts. */
 void story_account(struct story_run *run, usec_t now);

@@ -312,6 +312,42 @@ static void a_long_table_is_cut_in_the_middle(void **state)
     story_done(&b.story);
 }
 
+static void keep_line(void *ctx, const char *text)
+{
+    str_copy(ctx, 200, text);
+}
+
+static void without_steps_no_goodput_is_claimed(void **state)
+{
+    struct book b;
+    char last[200];
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    b.now += 4 * S;
+    gone(&b);
+    narrate_summary(end(&b, ACTION_COMPLETE), keep_line, last);
+    assert_string_equal(last, "goodput unknown: no steps seen in 4.0s");
+    story_done(&b.story);
+}
+
+static void a_story_may_be_of_the_last_run_only(void **state)
+{
+    struct book b = {.now = 1000 * S, .story = {.last_run_only = true}};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        add(&b, EVENT_JOB_SEEN);
+        start(&b);
+        steps(&b, 1, 2 + i);
+        assert_int_equal(b.story.runs.n, 1);
+    }
+    assert_int_equal(story_last_run(&b.story)->attempts.n, 1);
+    assert_int_equal(story_last_attempt(story_last_run(&b.story))->last_step, 4);
+    story_done(&b.story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +360,8 @@ int main(void)
         cmocka_unit_test(a_lost_run_ends_with_its_last_sign_of_life),
         cmocka_unit_test(many_runs_and_steps_stay_bounded),
         cmocka_unit_test(a_long_table_is_cut_in_the_middle),
+        cmocka_unit_test(without_steps_no_goodput_is_claimed),
+        cmocka_unit_test(a_story_may_be_of_the_last_run_only),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
