@@ -37,9 +37,7 @@
 #define RUNS_KEPT     20 /* folders run-N of a job */
 #define LEFTOVER_WAIT (30 * USEC_PER_SEC)
 #define LOCK_PAUSE_MS 20
-#define LOCK_NAMELESS                                                                              \
-    USEC_PER_SEC /* so long may the holder of the lock be about to write itself                    \
-                  */
+#define LOCK_NAMELESS USEC_PER_SEC /* the holder may be about to write itself */
 #define NAME_BASE_MAX 64
 #define JOBS_LISTED   10000
 #define FILES_PER_RUN 10000
