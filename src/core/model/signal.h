@@ -22,11 +22,11 @@
 
 #define RANK_NONE    (-1)
 #define STEP_NONE    (-1)
-#define NUMBER_NONE  INT64_MIN       /* a number that the line did not give */
+#define NUMBER_NONE  INT64_MIN                   /* a number that the line did not give */
 #define NUMBER_MAX   ((int64_t)1000000000000000) /* of counts and durations, either sign */
-#define METRIC_NAN   (INT64_MIN + 1) /* the line gave nan */
-#define METRIC_INF   INT64_MAX       /* ... or inf */
-#define METRIC_SCALE 1000000         /* loss and the like are stored in millionths */
+#define METRIC_NAN   (INT64_MIN + 1)             /* the line gave nan */
+#define METRIC_INF   INT64_MAX                   /* ... or inf */
+#define METRIC_SCALE 1000000                     /* loss and the like are stored in millionths */
 
 enum signal_kind {
     SIGNAL_HIT,        /* a catalogue signature matched a line; no numbers */
