@@ -5,16 +5,23 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/catalog_line.h"
-#include "cli/cli.h"
+#include "cli/options.h"
 #include "extract/check.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #define DIRS_MAX 32
 
 extern const struct verb verb_catalog;
+
+enum option_value { OPTION_CATALOG = OPTION_FIRST };
+
+static const struct option known[] = {
+    {"catalog", required_argument, NULL, OPTION_CATALOG},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    OPTIONS_COMMON_END,
+};
 
 struct options {
     const char *dirs[DIRS_MAX];
@@ -69,27 +76,21 @@ static int explain_stdin(struct matcher *m, const struct options *o)
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
-    static const struct option known[] = {
-        {"catalog", required_argument, NULL, 'c'},
-        {"format", required_argument, NULL, 'f'},
-        {0},
-    };
     int opt;
 
-    while ((opt = getopt_long(argc, argv, "+", known, NULL)) >= 0) {
+    while ((opt = options_next(&verb_catalog, argc, argv)) != OPTION_END) {
         switch (opt) {
-        case 'c':
+        case OPTION_CATALOG:
             if (o->n_dirs == DIRS_MAX)
                 return usage_error("catalog", "more than %d folders", DIRS_MAX);
             o->dirs[o->n_dirs++] = optarg;
             break;
-        case 'f':
-            o->json = streq(optarg, "json");
-            if (!o->json && !streq(optarg, "text"))
-                return usage_error("catalog", "--format is text or json, not '%s'", optarg);
+        case OPTION_FORMAT:
+            if (options_format(&verb_catalog, optarg, &o->json) != 0)
+                return EXIT_USAGE;
             break;
         default:
-            return usage_error("catalog", "the options are --catalog DIR and --format text|json");
+            return EXIT_USAGE;
         }
     }
     return EXIT_OK;
@@ -129,19 +130,21 @@ const struct verb verb_catalog = {
     .name = "catalog",
     .summary = "check the failure catalogue, or explain what it makes of a line",
     .help =
-        "usage: reknit catalog [--catalog DIR]... check\n"
-        "       reknit catalog [--catalog DIR]... [--format text|json] explain LINE|-\n"
+        "usage: reknit catalog check [--catalog DIR]...\n"
+        "       reknit catalog explain [--catalog DIR]... [--format text|json] [--] LINE|-\n"
         "\n"
         "check    tests every entry, the site's own included, on its own examples and on those\n"
         "         of all others\n"
         "explain  shows what is left of LINE without prefixes, clocks and colours, which\n"
         "         entries match it, what they read from it, which of them speak, and why the\n"
-        "         others are silent; - reads lines from standard input\n"
+        "         others are silent; - reads lines from standard input; a LINE that begins with\n"
+        "         a dash goes behind --\n"
         "\n"
         "  --catalog DIR        more signatures (*.yaml), beside the built-in ones and those\n"
         "                       of " CATALOG_SITE_DIR "; may be given several times\n"
         "  --format text|json   for a person (default), or one JSON object a line\n"
         "\n"
         "Exit status: 0, 1 when an entry is at fault or a file cannot be read, 2 wrong usage.\n",
+    .options = known,
     .run = run_catalog,
 };

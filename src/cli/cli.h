@@ -2,6 +2,8 @@
 #ifndef REKNIT_CLI_CLI_H
 #define REKNIT_CLI_CLI_H
 
+#include <stdbool.h>
+
 /* The command line is a table of verbs. A verb gets its own argc/argv (argv[0] is the verb's
  * name, getopt state is fresh) and returns the exit status. */
 
@@ -12,10 +14,15 @@ enum exit_status {
     EXIT_STOPPED = 75, /* reknit run gave up: another try is pointless (EX_TEMPFAIL) */
 };
 
+struct option;
+
 struct verb {
     const char *name;
-    const char *summary; /* one line, for `reknit --help` */
-    const char *help;    /* all of `reknit VERB --help` */
+    const char *summary;          /* one line, for `reknit --help` */
+    const char *help;             /* all of `reknit VERB --help` */
+    const struct option *options; /* ends with OPTIONS_COMMON_END */
+    const char *letters; /* the short ones of them besides h, as getopt wants it; or NULL */
+    bool runs_command;   /* options end at the first argument: the rest is a command's own */
     int (*run)(int argc, char **argv);
 };
 

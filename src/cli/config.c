@@ -2,13 +2,17 @@
 
 /* reknit config: whether a policy file is sound, and which policy would hold. */
 
-#include "cli/cli.h"
+#include "cli/options.h"
 
 #include "base/log.h"
 #include "config/policy_file.h"
 
 #include <limits.h>
 #include <stdio.h>
+
+extern const struct verb verb_config;
+
+static const struct option options[] = {OPTIONS_COMMON_END};
 
 #define BUILT_IN "the built-in default"
 
@@ -50,18 +54,21 @@ static int load(const char *named, struct policy *ret, const char **ret_where)
 
 static int run_config(int argc, char **argv)
 {
-    const char *verb = argc > 1 ? argv[1] : "", *where;
+    const char *what, *where;
     struct policy p;
     int r;
 
-    if (!streq(verb, "check") && !streq(verb, "show"))
-        return usage_error("config", verb[0] ? "there is no '%s'" : "check or show?%s", verb);
-    if (argc > 3)
+    if (options_next(&verb_config, argc, argv) != OPTION_END)
+        return EXIT_USAGE;
+    what = argv[optind];
+    if (!what || (!streq(what, "check") && !streq(what, "show")))
+        return usage_error("config", "say what to do: check or show");
+    if (argc - optind > 2)
         return usage_error("config", "one file at a time");
-    r = load(argc > 2 ? argv[2] : NULL, &p, &where);
+    r = load(argv[optind + 1], &p, &where);
     if (r != EXIT_OK)
         return r;
-    return streq(verb, "check") ? check(where) : show(where, &p);
+    return streq(what, "check") ? check(where) : show(where, &p);
 }
 
 const struct verb verb_config = {
@@ -78,5 +85,6 @@ const struct verb verb_config = {
             "/etc/reknit/policy.yaml, else the built-in default.\n"
             "\n"
             "Exit status: 0 sound, 1 not sound or not readable, 2 wrong usage.\n",
+    .options = options,
     .run = run_config,
 };

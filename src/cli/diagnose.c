@@ -3,11 +3,10 @@
 /* reknit diagnose: logs in, verdict out. */
 
 #include "base/str.h"
-#include "cli/cli.h"
 #include "cli/dossier.h"
+#include "cli/options.h"
 #include "cli/report.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,23 +17,17 @@ struct request {
     struct dossier all; /* every file of the command line, kernel logs last */
 };
 
-enum option_value { OPTION_FORMAT = 256, OPTION_EACH, OPTION_NODE, OPTION_CATALOG };
+extern const struct verb verb_diagnose;
+
+enum option_value { OPTION_EACH = OPTION_FIRST, OPTION_NODE, OPTION_CATALOG };
 
 static const struct option options[] = {
     {"format", required_argument, NULL, OPTION_FORMAT},
     {"each", no_argument, NULL, OPTION_EACH},
     {"node", required_argument, NULL, OPTION_NODE},
     {"catalog", required_argument, NULL, OPTION_CATALOG},
-    {0},
+    OPTIONS_COMMON_END,
 };
-
-static int set_format(struct request *r, const char *name)
-{
-    if (!streq(name, "text") && !streq(name, "json"))
-        return usage_error("diagnose", "--format is text or json, not '%s'", name);
-    r->json = streq(name, "json");
-    return 0;
-}
 
 /* NAME=FILE; cuts the argument in two. */
 static int add_node(struct request *r, char *argument)
@@ -52,9 +45,9 @@ static int parse(int argc, char **argv, struct request *r)
 {
     int c, rc = 0;
 
-    while (rc == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while (rc == 0 && (c = options_next(&verb_diagnose, argc, argv)) != OPTION_END) {
         if (c == OPTION_FORMAT)
-            rc = set_format(r, optarg);
+            rc = options_format(&verb_diagnose, optarg, &r->json);
         else if (c == OPTION_EACH)
             r->each = true;
         else if (c == OPTION_NODE)
@@ -62,7 +55,7 @@ static int parse(int argc, char **argv, struct request *r)
         else if (c == OPTION_CATALOG)
             *VEC_PUSH(&r->catalogs) = optarg;
         else
-            return usage_error("diagnose", "no such option, or its value is missing");
+            return EXIT_USAGE;
     }
     for (int i = optind; rc == 0 && i < argc; i++)
         dossier_add(&r->all, argv[i], NULL);
@@ -220,5 +213,6 @@ const struct verb verb_diagnose = {
         "\n"
         "exit status: 0 judged, whatever the verdict; 1 an input could not be read (the others\n"
         "are judged all the same); 2 the command line is wrong.\n",
+    .options = options,
     .run = diagnose,
 };

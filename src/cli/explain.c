@@ -7,12 +7,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/chronicle.h"
-#include "cli/cli.h"
 #include "cli/narrate.h"
+#include "cli/options.h"
 #include "cli/report.h"
 #include "cli/state.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -320,20 +319,21 @@ static int look_at(void *ctx, const char *name)
     return 0;
 }
 
+static const struct option options[] = {
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    OPTIONS_COMMON_END,
+};
+
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"format", required_argument, NULL, 'f'}, {0}};
     struct newest newest = {0};
     bool json = false;
     struct err e = {0};
     int opt;
 
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        if (opt != 'f' || (!streq(optarg, "text") && !streq(optarg, "json")))
-            return usage_error("explain", "--format is text or json; there is no other option");
-        json = streq(optarg, "json");
-    }
+    while ((opt = options_next(&verb_explain, argc, argv)) != OPTION_END)
+        if (opt == OPTION_WRONG || options_format(&verb_explain, optarg, &json) != 0)
+            return EXIT_USAGE;
     if (argc - optind > 1)
         return usage_error("explain", "one job at a time");
     if (optind < argc)
@@ -362,5 +362,6 @@ const struct verb verb_explain = {
         "  --format text|json   json: one object\n"
         "\n"
         "Exit status: 0, or 1 when there is no such job or its journal cannot be read.\n",
+    .options = options,
     .run = run,
 };

@@ -5,11 +5,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/chronicle.h"
-#include "cli/cli.h"
 #include "cli/narrate.h"
+#include "cli/options.h"
 #include "cli/state.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,19 +76,20 @@ static int show_job(void *ctx, const char *name)
     return 0;
 }
 
+static const struct option options[] = {
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    OPTIONS_COMMON_END,
+};
+
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"format", required_argument, NULL, 'f'}, {0}};
     struct jobs jobs = {0};
     struct err e = {0};
     int opt;
 
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        if (opt != 'f' || (!streq(optarg, "text") && !streq(optarg, "json")))
-            return usage_error("jobs", "--format is text or json; there is no other option");
-        jobs.json = streq(optarg, "json");
-    }
+    while ((opt = options_next(&verb_jobs, argc, argv)) != OPTION_END)
+        if (opt == OPTION_WRONG || options_format(&verb_jobs, optarg, &jobs.json) != 0)
+            return EXIT_USAGE;
     if (optind < argc)
         return usage_error("jobs", "wants no argument; 'reknit explain JOB' tells about one");
     if (state_each_job(show_job, &jobs, &e) < 0) {
@@ -113,5 +113,6 @@ const struct verb verb_jobs = {
             "  --format text|json   json: one object per job and line\n"
             "\n"
             "Exit status: 0, or 1 when a journal cannot be read.\n",
+    .options = options,
     .run = run,
 };

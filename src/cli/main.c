@@ -5,10 +5,9 @@
 #include "action/keeper.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/options.h"
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,15 +54,6 @@ int usage_error(const char *verb, const char *format, ...)
     return EXIT_USAGE;
 }
 
-/* Whether --help stands among the verb's own options, before "--" or the first argument. */
-static bool wants_help(int argc, char **argv)
-{
-    for (int i = 1; i < argc && argv[i][0] == '-' && !streq(argv[i], "--"); i++)
-        if (streq(argv[i], "--help") || streq(argv[i], "-h"))
-            return true;
-    return false;
-}
-
 /* A standard stream that was closed at the start leaves its number to the next file that is
  * opened: a lock or a journal, which would then be written to as output and handed to the job. */
 static void fill_standard_streams(void)
@@ -94,10 +84,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "reknit: there is no verb '%s'\nTry 'reknit --help'.\n", argv[1]);
         return EXIT_USAGE;
     }
-    if (wants_help(argc - 1, argv + 1)) {
+    if (options_want_help(verb, argc - 1, argv + 1)) {
         fputs(verb->help, stdout);
         return EXIT_OK;
     }
-    optind = 1;
     return verb->run(argc - 1, argv + 1);
 }

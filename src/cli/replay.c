@@ -5,14 +5,13 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/cli.h"
 #include "cli/json.h"
+#include "cli/options.h"
 #include "core/model/event_fields.h"
 #include "journal/codec.h"
 #include "pump/replay.h"
 
 #include <assert.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -81,18 +80,19 @@ static int replay_one(const char *path, bool json)
     return result->differs ? EXIT_TROUBLE : EXIT_OK;
 }
 
+static const struct option options[] = {
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    OPTIONS_COMMON_END,
+};
+
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {{"format", required_argument, NULL, 'f'}, {0}};
     bool json = false;
     int opt, status = EXIT_OK;
 
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        if (opt != 'f' || (!streq(optarg, "text") && !streq(optarg, "json")))
-            return usage_error("replay", "--format is text or json; there is no other option");
-        json = streq(optarg, "json");
-    }
+    while ((opt = options_next(&verb_replay, argc, argv)) != OPTION_END)
+        if (opt == OPTION_WRONG || options_format(&verb_replay, optarg, &json) != 0)
+            return EXIT_USAGE;
     if (optind == argc)
         return usage_error("replay", "which journal?");
     for (; optind < argc; optind++)
@@ -114,5 +114,6 @@ const struct verb verb_replay = {
         "\n"
         "Exit status: 0 when all is identical, 1 at the first difference or when a journal\n"
         "cannot be read.\n",
+    .options = options,
     .run = run,
 };

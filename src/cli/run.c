@@ -4,12 +4,11 @@
 
 #include "base/str.h"
 #include "base/vec.h"
-#include "cli/cli.h"
+#include "cli/options.h"
 #include "cli/session.h"
 #include "cli/state.h"
 
 #include <ctype.h>
-#include <getopt.h>
 #include <string.h>
 
 extern const struct verb verb_run;
@@ -17,6 +16,26 @@ extern const struct verb verb_run;
 #define LOG_LIMIT_DEFAULT (UINT64_C(1) << 30)
 #define LOG_LIMIT_MIN     (UINT64_C(1) << 20)
 #define CATALOGS_MAX      32
+
+enum option_value {
+    OPTION_NAME = OPTION_FIRST,
+    OPTION_POLICY,
+    OPTION_LOG_DIR,
+    OPTION_LOG_LIMIT,
+    OPTION_CATALOG,
+    OPTION_QUIET = 'q',
+};
+
+static const struct option options[] = {
+    {"name", required_argument, NULL, OPTION_NAME},
+    {"policy", required_argument, NULL, OPTION_POLICY},
+    {"log-dir", required_argument, NULL, OPTION_LOG_DIR},
+    {"log-limit", required_argument, NULL, OPTION_LOG_LIMIT},
+    {"catalog", required_argument, NULL, OPTION_CATALOG},
+    {"quiet", no_argument, NULL, OPTION_QUIET},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    OPTIONS_COMMON_END,
+};
 
 /* "64M", "2G"; -EINVAL */
 static int parse_size(const char *text, uint64_t *ret)
@@ -40,54 +59,45 @@ static int parse_size(const char *text, uint64_t *ret)
 static int take_option(struct session_options *o, const char **catalogs, int opt, const char *arg)
 {
     switch (opt) {
-    case 'n':
+    case OPTION_NAME:
         if (!state_name_is_valid(arg))
             return usage_error("run", "'%s' is no good name: use letters, digits and . _ - + @",
                                arg);
         STR_COPY(o->name, arg);
         return 0;
-    case 'p':
+    case OPTION_POLICY:
         o->policy_file = arg;
         return 0;
-    case 'l':
+    case OPTION_LOG_DIR:
         o->log_dir = arg;
         return 0;
-    case 's':
+    case OPTION_LOG_LIMIT:
         if (parse_size(arg, &o->log_limit) < 0 || o->log_limit < LOG_LIMIT_MIN)
-            return usage_error("run", "--log-limit wants a size of at least 1M, as in 512M or 2G");
+            return usage_error(
+                "run", "--log-limit wants a size of at least 1M, as in 512M or 2G, not '%s'", arg);
         return 0;
-    case 'c':
+    case OPTION_CATALOG:
         if (o->n_catalogs == CATALOGS_MAX)
-            return usage_error("run", "too many --catalog");
+            return usage_error("run", "more than %d folders", CATALOGS_MAX);
         catalogs[o->n_catalogs++] = arg;
         return 0;
-    case 'q':
+    case OPTION_QUIET:
         o->quiet = true;
         return 0;
-    case 'f':
-        if (!streq(arg, "text") && !streq(arg, "json"))
-            return usage_error("run", "--format is text or json");
-        o->json = streq(arg, "json");
-        return 0;
+    case OPTION_FORMAT:
+        return options_format(&verb_run, arg, &o->json);
     default:
-        return usage_error("run", "wrong option");
+        return EXIT_USAGE;
     }
 }
 
 static int run(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"name", required_argument, NULL, 'n'},    {"policy", required_argument, NULL, 'p'},
-        {"log-dir", required_argument, NULL, 'l'}, {"log-limit", required_argument, NULL, 's'},
-        {"catalog", required_argument, NULL, 'c'}, {"quiet", no_argument, NULL, 'q'},
-        {"format", required_argument, NULL, 'f'},  {0},
-    };
     const char *catalogs[CATALOGS_MAX];
     struct session_options o = {.log_limit = LOG_LIMIT_DEFAULT, .catalogs = catalogs};
     int opt;
 
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, "+q", options, NULL)) >= 0) {
+    while ((opt = options_next(&verb_run, argc, argv)) != OPTION_END) {
         int r = take_option(&o, catalogs, opt, optarg);
 
         if (r != 0)
@@ -131,5 +141,8 @@ const struct verb verb_run = {
         "a second one ends everything at once. SIGUSR1 and SIGUSR2 go to the command itself.\n"
         "A reader of the output that goes away ('| head') does not end the job; its log goes on.\n"
         "State is kept below $REKNIT_STATE_DIR, $XDG_STATE_HOME/reknit or ~/.local/state/reknit.\n",
+    .options = options,
+    .letters = "q",
+    .runs_command = true,
     .run = run,
 };

@@ -77,3 +77,56 @@ def test_the_installed_program_needs_nothing_beside_it(reknit, tmp_path):
     result = subprocess.run([str(copy), "catalog", "check"], capture_output=True, text=True,
                             timeout=60, cwd="/", env={"HOME": str(tmp_path)})
     assert result.returncode == 0, result.stderr
+
+
+VALUED = {"run": "--name", "diagnose": "--node", "jobs": "--format", "explain": "--format",
+          "replay": "--format", "catalog": "--catalog"}
+
+
+def test_a_wrong_option_is_named_in_one_form(reknit):
+    for verb in verbs_of(reknit):
+        for given, named in (("--foo", "--foo"), ("--foo=1", "--foo"), ("-z", "-z")):
+            result = reknit(verb, given)
+            assert result.returncode == 2, verb
+            assert result.stderr == (f"reknit {verb}: unknown option '{named}'\n"
+                                     f"Try 'reknit {verb} --help'.\n")
+        result = reknit(verb, "--help=1")
+        assert f"reknit {verb}: --help takes no value\n" in result.stderr
+
+
+def test_a_missing_or_bad_value_is_named(reknit):
+    assert set(VALUED) | {"config"} == set(verbs_of(reknit))
+    for verb, option in VALUED.items():
+        result = reknit(verb, option)
+        assert result.returncode == 2, verb
+        assert result.stderr.startswith(f"reknit {verb}: {option} needs a value\n"), verb
+        result = reknit(verb, "--format", "yaml")
+        assert result.returncode == 2, verb
+        assert f"reknit {verb}: --format is text or json, not 'yaml'\n" in result.stderr, verb
+
+
+def test_help_may_stand_behind_other_options_and_the_subject(reknit):
+    for args in (["catalog", "check"], ["catalog", "explain"], ["catalog", "--catalog", "x"],
+                 ["config", "check"], ["config", "show"], ["explain", "job"],
+                 ["run", "--name", "x"], ["diagnose", "--node", "n=f", "log"]):
+        result = reknit(*args, "--help")
+        assert result.returncode == 0, args
+        assert result.stdout == reknit(args[0], "--help").stdout, args
+
+
+def test_a_command_keeps_its_own_help(reknit, tmp_path):
+    result = reknit("run", "echo", "--help", "-h", "--foo",
+                    env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "--help -h --foo\n"
+
+
+def test_options_of_a_sub_verb_stand_before_or_behind_it(reknit, top):
+    line = "CUDA error: out of memory"
+    want = reknit("catalog", "--format", "json", "explain", line)
+    assert want.returncode == 0 and want.stdout.startswith("{")
+    for args in (["explain", "--format", "json", line], ["explain", line, "--format", "json"]):
+        assert reknit("catalog", *args).stdout == want.stdout, args
+    assert "-- a line" in reknit("catalog", "explain", "--", "-- a line").stdout
+    result = reknit("catalog", "check", "--catalog", "/no/such/folder")
+    assert result.returncode == 1 and "/no/such/folder" in result.stderr
