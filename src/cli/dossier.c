@@ -8,7 +8,9 @@
 #include "extract/scanner.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 /* One file is read once: at the line where a new attempt begins, the attempt before is judged and
@@ -86,6 +88,7 @@ static void take_alone(void *ctx, const struct signal *s)
         r->first_line = s->line;
     }
     r->last_line = s->line;
+    r->d->signals++;
     evidence_add(r->evidence, s);
 }
 
@@ -113,6 +116,7 @@ static void take_after_beginning(void *ctx, const struct signal *s)
     if (r->from_line == 0 && r->from_us != USEC_UNKNOWN && r->time_us != USEC_UNKNOWN &&
         r->time_us < r->from_us - START_SLACK && s->layer != LAYER_KERNEL)
         return;
+    r->d->signals++;
     evidence_add(r->evidence, s);
 }
 
@@ -130,18 +134,58 @@ static void show_progress(struct progress_hook *p, const char *path, uint64_t by
     p->fn(p->ctx, path, bytes, p->size);
 }
 
-static int pump_file(struct input *in, struct scanner *scanner, const char *path,
+/* The end of what was read, enough of it to show the last line. */
+struct tail {
+    char text[1024];
+    size_t len;
+};
+
+static void tail_add(struct tail *t, const char *data, size_t len)
+{
+    size_t keep = len < sizeof(t->text) ? sizeof(t->text) - len : 0;
+
+    if (keep > t->len)
+        keep = t->len;
+    if (len > sizeof(t->text)) {
+        data += len - sizeof(t->text);
+        len = sizeof(t->text);
+    }
+    memmove(t->text, t->text + t->len - keep, keep);
+    memcpy(t->text + keep, data, len);
+    t->len = keep + len;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static void tail_last_line(const struct tail *t, char *ret, size_t size)
+{
+    size_t end = t->len, start;
+
+    while (end > 0 && is_blank(t->text[end - 1]))
+        end--;
+    for (start = end; start > 0 && t->text[start - 1] != '\n' && t->text[start - 1] != '\r';)
+        start--;
+    str_sanitize(ret, size, t->text + start, end - start);
+}
+
+static int pump_file(struct input *in, struct scanner *scanner, struct dossier_file *f,
                      struct progress_hook *progress, struct err *e)
 {
+    struct tail tail = {0};
     const char *data;
     size_t len;
     int r;
 
     while ((r = input_read(in, &data, &len, e)) > 0) {
         scanner_feed(scanner, data, len);
-        show_progress(progress, path, scanner_counters(scanner)->bytes);
+        tail_add(&tail, data, len);
+        show_progress(progress, f->path, scanner_counters(scanner)->bytes);
     }
     scanner_finish(scanner);
+    tail_last_line(&tail, f->last_text, sizeof(f->last_text));
     return r;
 }
 
@@ -161,7 +205,7 @@ static int read_file(struct dossier_file *f, struct matcher *m, struct reading *
     if (rc >= 0) {
         o.size = input_size(in);
         scanner = scanner_new(m, &o, sink, r);
-        rc = pump_file(in, scanner, f->path, progress, &e);
+        rc = pump_file(in, scanner, f, progress, &e);
         f->lines = scanner_counters(scanner)->lines;
         f->bytes = scanner_counters(scanner)->bytes;
     }
@@ -240,6 +284,39 @@ static void judge_many(struct dossier *d, struct matcher *m, struct progress_hoo
     attribute(e, ENDING_UNKNOWN, &d->incident);
 }
 
+static uint64_t count_lines(const struct dossier *d)
+{
+    uint64_t n = 0;
+
+    VEC_FOREACH (&d->files, f)
+        n += f->lines;
+    return n;
+}
+
+bool dossier_is_untold(const struct dossier *d)
+{
+    return d->signals == 0 && count_lines(d) > 0;
+}
+
+/* core knows what the lines told, not that there were any. */
+static void describe_silence(struct dossier *d)
+{
+    const struct dossier_file *last = &d->files.v[d->files.n - 1];
+    uint64_t lines = count_lines(d);
+    char *text = d->incident.summary;
+    size_t size = sizeof(d->incident.summary);
+
+    if (d->signals > 0)
+        return;
+    if (lines == 0)
+        snprintf(text, size, "Nothing to judge: the input is empty.");
+    else
+        snprintf(text, size,
+                 "%" PRIu64 " line%s read; none tells of a failure or of progress; the last was "
+                 "\"%s\".",
+                 lines, lines == 1 ? "" : "s", last->last_text);
+}
+
 size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn fn, void *ctx)
 {
     struct progress_hook progress = {.fn = fn, .ctx = ctx};
@@ -253,6 +330,7 @@ size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn f
         d->incident = d->attempts.v[d->attempts.n - 1].incident;
         d->attempts.n--;
     }
+    describe_silence(d);
     VEC_FOREACH (&d->files, f)
         bad += f->bad;
     return bad;

@@ -15,7 +15,8 @@ struct dossier_file {
     const char *path; /* as given; "-" = standard input */
     const char *node; /* the node whose kernel log this is, NULL = not known */
     uint64_t lines, bytes;
-    bool bad; /* could not be read, at least not to its end; `error` says why */
+    char last_text[160]; /* its last line that is not blank, printable; "" none */
+    bool bad;            /* could not be read, at least not to its end; `error` says why */
     char error[480];
 };
 
@@ -29,6 +30,7 @@ struct dossier {
     VEC(struct dossier_file) files;
     VEC(struct attempt) attempts;
     uint64_t attempts_dropped;
+    uint64_t signals;         /* lines that told something */
     struct incident incident; /* of the last attempt */
 };
 
@@ -37,6 +39,8 @@ typedef void (*dossier_progress_fn)(void *ctx, const char *path, uint64_t bytes,
 
 void dossier_add(struct dossier *d, const char *path, const char *node);
 void dossier_done(struct dossier *d);
+/* Lines were read, and not one of them was understood: "healthy" is not known, only not refuted. */
+bool dossier_is_untold(const struct dossier *d);
 
 /* Reads all files and judges. Files that cannot be read are marked; returns how many. */
 size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn progress, void *ctx);

@@ -137,11 +137,12 @@ static void show_verdict(struct page *p)
     const struct incident *in = p->in;
     char head[48];
 
-    snprintf(head, sizeof(head), "%s", incident_class_name(in->class));
+    snprintf(head, sizeof(head), "%s",
+             dossier_is_untold(p->d) ? "not understood" : incident_class_name(in->class));
     for (char *c = head; *c; c++)
         if (*c >= 'a' && *c <= 'z')
             *c = (char)(*c - 'a' + 'A');
-    paint(p, paint_of_class(in->class), head);
+    paint(p, dossier_is_untold(p->d) ? PAINT_YELLOW : paint_of_class(in->class), head);
     if (in->class != CLASS_HEALTHY)
         fprintf(p->f, "  cause: %s (%s)", cause_name(in->cause),
                 domain_name(cause_domain(in->cause)));
@@ -342,10 +343,21 @@ static void suggest_for_straggler(struct page *p)
                "pcie.link.width.current --format=csv");
 }
 
+static void suggest_catalog(struct page *p)
+{
+    section(p, "do");
+    wrap(p, PAINT_NONE, 0,
+         "see what is made of the line that tells the failure; an entry of your own teaches "
+         "it to reknit (reknit-catalog(5)):");
+    command(p, "reknit catalog explain 'LINE'");
+}
+
 static void show_advice(struct page *p)
 {
     const struct incident *in = p->in;
 
+    if (dossier_is_untold(p->d))
+        suggest_catalog(p);
     if (in->class == CLASS_HEALTHY)
         return;
     section(p, "do");

@@ -27,6 +27,7 @@
 #define SYMPTOM_STOPS  50                 /* ... when steps were made and stopped with it */
 #define CASCADE_STRONG 60
 #define GRADIENT_LOST  20 /* lines in a row with nan: more than a loss scale needs to settle */
+#define NOTHING_TOLD   20 /* confidence when no line was understood */
 #define SIGKILL_NUMBER 9
 
 static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
@@ -40,7 +41,7 @@ static bool rule_empty(struct judge *j)
 {
     if (j->e->seen > 0 || j->ending != ENDING_UNKNOWN)
         return false;
-    set(j, CLASS_HEALTHY, CAUSE_NONE, 50);
+    set(j, CLASS_HEALTHY, CAUSE_NONE, NOTHING_TOLD);
     return true;
 }
 

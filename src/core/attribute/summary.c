@@ -187,10 +187,26 @@ static void describe_hang(struct judge *j, struct strbuf *b)
     }
 }
 
+/* The log of a job that runs, and of one that was killed from outside, look alike. */
+static bool stops_short(const struct judge *j)
+{
+    const struct progress_summary *p = &j->in->progress;
+
+    return j->ending == ENDING_UNKNOWN && !j->in->finished && p->last_step != STEP_NONE &&
+           p->total_steps != NUMBER_NONE && p->last_step < p->total_steps;
+}
+
 static void describe_healthy(struct judge *j, struct strbuf *b)
 {
+    if (stops_short(j)) {
+        strbuf_addf(b,
+                    "The log stops at step %" PRId64 " of %" PRId64
+                    " without saying why: the job is still running, or was killed from outside",
+                    j->in->progress.last_step, j->in->progress.total_steps);
+        return;
+    }
     if (j->e->seen == 0)
-        strbuf_adds(b, "Nothing to judge: the input is empty");
+        strbuf_adds(b, "Nothing to judge: no line tells of a failure or of progress");
     else if (j->in->finished)
         strbuf_adds(b, "The job finished its work");
     else if (j->in->progress.steps_seen > 0)
