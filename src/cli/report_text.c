@@ -172,6 +172,9 @@ static void show_who(struct page *p)
 
     if (p->in->class == CLASS_HEALTHY || p->in->class == CLASS_INTERRUPTED)
         return;
+    if (c->n_nodes + c->n_ranks + c->n_devices == 0 &&
+        cause_domain(p->in->cause) == DOMAIN_WORKLOAD)
+        return; /* no hardware is at fault, and the verdict says which rank printed the line */
     section(p, "who");
     for (uint32_t i = 0; i < c->n_nodes; i++) {
         snprintf(line, sizeof(line), "node %s", c->nodes[i]);

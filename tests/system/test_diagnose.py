@@ -227,3 +227,46 @@ def test_long_lines_and_binary_rubbish_do_not_hurt(reknit, tmp_path):
         f.write(os.urandom(1 << 16))
         f.write(b"\n" + ECC.encode())
     assert verdict(reknit("diagnose", "--format", "json", log))["cause"] == "gpu-hardware"
+
+
+@pytest.mark.parametrize("text, last", [
+    ("hello\nworld\nFATAL: our own scheduler said no\n", "FATAL: our own scheduler said no"),
+    ("plain hello", "plain hello"), ("1\n2\n3\n4\n5\n\n", "5")])
+def test_what_is_not_understood_is_not_called_empty(reknit, tmp_path, text, last):
+    log = tmp_path / "log"
+    log.write_text(text)
+    shown = reknit("diagnose", log).stdout
+    assert "NOT UNDERSTOOD" in shown and "HEALTHY" not in shown and "empty" not in shown
+    assert f"{text.count(chr(10)) or 1} line" in shown and f'"{last}"' in shown
+    assert "reknit catalog explain" in shown
+    assert verdict(reknit("diagnose", "--format", "json", log))["confidence"] <= 0.3
+
+
+def test_random_bytes_are_shown_printable(reknit, tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(bytes((i * 73 + i // 256) % 256 for i in range(4096)))
+    run = reknit("diagnose", log)
+    assert run.returncode == 0 and "empty" not in run.stdout
+    assert not any(ord(c) < 32 and c != "\n" for c in run.stdout)
+
+
+def test_a_log_that_stops_short_says_so(reknit, tmp_path):
+    log = tmp_path / "log"
+    log.write_text("".join(f"step {i}/5000 | loss 2.{i:04d} | 250 ms\n" for i in range(1, 51)))
+    shown = " ".join(reknit("diagnose", log).stdout.split())
+    assert "stops at step 50 of 5000 without saying why" in shown
+    assert "still running, or was killed from outside" in shown
+    log.write_text("".join(f"step {i}/50 | loss 2.{i:04d} | 250 ms\n" for i in range(1, 51)))
+    assert "stops at" not in reknit("diagnose", log).stdout
+
+
+def test_an_error_of_the_program_blames_no_hardware(reknit, tmp_path):
+    log = tmp_path / "log"
+    log.write_text(steps(1, 40) + "[rank3]: Traceback (most recent call last):\n"
+                   '[rank3]:   File "train.py", line 9, in <module>\n'
+                   "[rank3]: KeyError: 'labels'\n")
+    shown = reknit("diagnose", log).stdout
+    assert "cause: user-code" in shown and "on rank 3" in shown
+    assert "nobody" not in shown and "\nwho" not in shown
+    log.write_text(steps(1, 40) + ECC)
+    assert "\nwho       rank 3" in reknit("diagnose", log).stdout
