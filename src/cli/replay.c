@@ -7,13 +7,16 @@
 #include "base/str.h"
 #include "cli/json.h"
 #include "cli/options.h"
+#include "cli/state.h"
 #include "core/model/event_fields.h"
 #include "journal/codec.h"
 #include "pump/replay.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 extern const struct verb verb_replay;
 
@@ -59,12 +62,35 @@ static void print_json(const struct replay_result *r, const char *path)
     json_decref(j);
 }
 
-static int replay_one(const char *path, bool json)
+/* A journal's file, the folder of a job, or a job's name, as explain takes it. */
+static const char *find_journal(const char *given, char buf[PATH_MAX])
 {
+    struct stat st;
+
+    if (stat(given, &st) == 0) {
+        if (!S_ISDIR(st.st_mode))
+            return given;
+        snprintf(buf, PATH_MAX, "%s/journal.db", given);
+        return buf;
+    }
+    if (state_name_is_valid(given) && state_journal_path(given, buf, NULL) >= 0 &&
+        stat(buf, &st) == 0)
+        return buf;
+    return NULL;
+}
+
+static int replay_one(const char *given, bool json, bool prefix)
+{
+    char buf[PATH_MAX];
+    const char *path = find_journal(given, buf);
     _cleanup_(journal_freep) struct journal *j = NULL;
     _cleanup_(freep) struct replay_result *result = xnew(struct replay_result);
     struct err e = {0};
 
+    if (!path) {
+        log_error("%s: neither a journal nor a job; 'reknit jobs' lists the jobs", given);
+        return EXIT_TROUBLE;
+    }
     if (journal_open(path, JOURNAL_READ, &j, &e) < 0) {
         log_error("%s", e.text);
         return EXIT_TROUBLE;
@@ -73,6 +99,8 @@ static int replay_one(const char *path, bool json)
         log_error("%s: %s", path, e.text);
         return EXIT_TROUBLE;
     }
+    if (prefix && !json)
+        printf("%s: ", given);
     if (json)
         print_json(result, path);
     else
@@ -94,9 +122,9 @@ static int run(int argc, char **argv)
         if (opt == OPTION_WRONG || options_format(&verb_replay, optarg, &json) != 0)
             return EXIT_USAGE;
     if (optind == argc)
-        return usage_error("replay", "which journal?");
-    for (; optind < argc; optind++)
-        if (replay_one(argv[optind], json) != EXIT_OK)
+        return usage_error("replay", "which journal, or which job?");
+    for (int i = optind; i < argc; i++)
+        if (replay_one(argv[i], json, argc - optind > 1) != EXIT_OK)
             status = EXIT_TROUBLE;
     return status;
 }
@@ -105,10 +133,11 @@ const struct verb verb_replay = {
     .name = "replay",
     .summary = "judge a journal's inputs again and compare the decisions",
     .help =
-        "usage: reknit replay [--format text|json] JOURNAL...\n"
+        "usage: reknit replay [--format text|json] JOB|JOURNAL...\n"
         "\n"
-        "Feeds the inputs of each JOURNAL (a job's journal.db, or a copy of it) to the present\n"
-        "rules and compares what they derive with what was recorded. Changes nothing.\n"
+        "Feeds the inputs of each journal (a job's name or folder, its journal.db, or a copy of\n"
+        "it) to the present rules and compares what they derive with what was recorded. Changes "
+        "nothing.\n"
         "\n"
         "  --format text|json   json: one object per journal\n"
         "\n"

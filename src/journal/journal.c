@@ -90,9 +90,28 @@ static int to_errno(int code)
     }
 }
 
+/* What it means for a person who has a file in his hand, and never heard of SQLite. */
+static const char *db_words(sqlite3 *db)
+{
+    switch (sqlite3_extended_errcode(db) & 0xff) {
+    case SQLITE_NOTADB:
+        return "this is no journal";
+    case SQLITE_CORRUPT:
+        return "the journal is damaged";
+    case SQLITE_CANTOPEN:
+        return "no such journal, or it may not be opened";
+    case SQLITE_IOERR:
+        return "the journal cannot be read or written; is it whole, and the disk sound?";
+    case SQLITE_FULL:
+        return "the disk is full";
+    default:
+        return sqlite3_errmsg(db);
+    }
+}
+
 static int db_error(sqlite3 *db, struct err *e)
 {
-    return err_set(e, to_errno(sqlite3_extended_errcode(db)), "%s", sqlite3_errmsg(db));
+    return err_set(e, to_errno(sqlite3_extended_errcode(db)), "%s", db_words(db));
 }
 
 static int run_sql(struct journal *j, const char *sql, struct err *e)
