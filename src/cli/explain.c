@@ -51,23 +51,30 @@ static size_t fit(const char *text, size_t columns)
     return n;
 }
 
-/* A key in the margin, and text beside it that goes on below itself. */
-static void entry(const struct page *p, const char *key, const char *text)
+/* A key in the margin, and text beside it, `indent` to the right, that goes on below itself. */
+static void entry_at(const struct page *p, const char *key, int indent, const char *text)
 {
     char margin[MARGIN + 1];
-    size_t columns = (size_t)(p->style.width - MARGIN);
+    size_t columns = (size_t)(p->style.width - MARGIN - indent);
 
+    while (*text == ' ')
+        text++;
     do {
         size_t n = fit(text, columns);
 
         snprintf(margin, sizeof(margin), "%-*s", MARGIN, key);
         paint(p, "2", margin);
-        printf("%.*s\n", (int)n, text);
+        printf("%*s%.*s\n", indent, "", (int)n, text);
         text += n;
         while (*text == ' ')
             text++;
         key = "";
     } while (*text);
+}
+
+static void entry(const struct page *p, const char *key, const char *text)
+{
+    entry_at(p, key, 0, text);
 }
 
 static void __attribute__((format(printf, 3, 4)))
@@ -195,7 +202,7 @@ static void show_evidence(const struct page *p, const struct incident *i)
                      l->file == 1 ? "stderr" : "output", l->line);
         entryf(p, k == 0 ? "evidence" : "", "%s%s%s%s%s", place, role_name(l->role),
                l->signature[0] ? " " : "", l->signature, count);
-        entryf(p, "", "  %s", l->text);
+        entry_at(p, "", 2, l->text);
     }
 }
 

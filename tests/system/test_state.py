@@ -103,3 +103,39 @@ def test_a_dead_holder_is_waited_for_until_its_processes_are_gone(reknit, locked
     fcntl.flock(lock, fcntl.LOCK_UN)
     assert r.wait() == 0
     assert (tmp_path / "ran").exists()
+
+
+def test_replay_takes_a_job_its_folder_or_its_journal(reknit, tmp_path):
+    where = {"cwd": tmp_path, "env": environment(REKNIT_STATE_DIR=str(tmp_path / "state"))}
+    for name in ("it", "that"):
+        assert reknit("run", "--name", name, "--", "true", **where).returncode == 0
+    home = tmp_path / "state/it"
+    results = [reknit("replay", what, **where) for what in ("it", home, home / "journal.db")]
+    assert {r.returncode for r in results} == {0}
+    assert len({r.stdout for r in results}) == 1 and "identical" in results[0].stdout
+    lines = reknit("replay", "it", "that", **where).stdout.splitlines()
+    assert [line.split(": ")[0] for line in lines] == ["it", "that"]
+
+
+def test_replay_speaks_of_journals_not_of_its_database(reknit, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("This is a letter and no journal, and it is long enough to be one. " * 40)
+    where = {"cwd": tmp_path, "env": environment(REKNIT_STATE_DIR=str(tmp_path / "state"))}
+    for what, words in ((other, "this is no journal"), ("nothing", "neither a journal nor a job"),
+                        (tmp_path, "no such journal")):
+        result = reknit("replay", what, **where)
+        assert result.returncode == 1 and result.stdout == ""
+        assert words in result.stderr and str(what) in result.stderr
+        assert "database" not in result.stderr and "I/O" not in result.stderr
+
+
+def test_long_evidence_goes_on_below_itself(reknit, tmp_path):
+    where = {"cwd": tmp_path, "env": environment(REKNIT_STATE_DIR=str(tmp_path / "state"))}
+    script = ("echo 'Traceback (most recent call last):' >&2;"
+              "echo '  File \"t.py\", line 1, in <module>' >&2;"
+              f"echo \"ModuleNotFoundError: No module named 'x' {'and more words ' * 12}\" >&2; exit 1")
+    reknit("run", "--name", "it", "--", "sh", "-c", script, **where)
+    lines = reknit("explain", "it", **where).stdout.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(" " * 14 + "ModuleNotFound"))
+    assert lines[first + 1].startswith(" " * 14) and lines[first + 1][14] != " "
+    assert max(map(len, lines[first:first + 2])) <= 100
