@@ -95,7 +95,7 @@ static const char *db_words(sqlite3 *db)
 {
     switch (sqlite3_extended_errcode(db) & 0xff) {
     case SQLITE_NOTADB:
-        return "this is no journal";
+        return "this is not a journal";
     case SQLITE_CORRUPT:
         return "the journal is damaged";
     case SQLITE_CANTOPEN:

@@ -121,7 +121,7 @@ def test_replay_speaks_of_journals_not_of_its_database(reknit, tmp_path):
     other = tmp_path / "other"
     other.write_text("This is a letter and no journal, and it is long enough to be one. " * 40)
     where = {"cwd": tmp_path, "env": environment(REKNIT_STATE_DIR=str(tmp_path / "state"))}
-    for what, words in ((other, "this is no journal"), ("nothing", "neither a journal nor a job"),
+    for what, words in ((other, "this is not a journal"), ("nothing", "neither a journal nor a job"),
                         (tmp_path, "No such file")):
         result = reknit("replay", what, **where)
         assert result.returncode == 1 and result.stdout == ""

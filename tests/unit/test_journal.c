@@ -380,8 +380,8 @@ static void other_files_are_refused(void **state)
     fd = open(path, O_WRONLY | O_CREAT, 0600);
     assert_true(write(fd, "this is a log, not a journal\n", 29) == 29);
     close(fd);
-    expect_refusal(JOURNAL_READ, -EBADMSG, "database");
-    expect_refusal(JOURNAL_WRITE, -EBADMSG, "database");
+    expect_refusal(JOURNAL_READ, -EBADMSG, "not a journal");
+    expect_refusal(JOURNAL_WRITE, -EBADMSG, "not a journal");
     unlink(path);
     run_sql("CREATE TABLE other (x)", SQLITE_OK);
     expect_refusal(JOURNAL_READ, -EBADMSG, "not a journal");
