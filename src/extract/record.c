@@ -27,13 +27,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EXCEPTION_ENTRY "python.exception" /* stands for what no other entry knows */
-#define KNOWN_STEPS     3   /* with so many steps of known form no counter is sought */
-#define EXCERPT_KEPT    200 /* of the text, where a remark is to follow */
-#define GARBLE_BYTES    2048
-#define GARBLE_RECORDS  64
-#define GARBLES_MAX     256 /* of one log that are read: it takes a while */
-#define CUT_WORD_MIN    8   /* of a word at the end of the log that was cut */
+#define EXCEPTION_ENTRY  "python.exception" /* stands for what no other entry knows */
+#define KNOWN_STEPS      3   /* with so many steps of known form no counter is sought */
+#define EXCERPT_KEPT     200 /* of the text, where a remark is to follow */
+#define GARBLE_BYTES     2048
+#define GARBLE_RECORDS   64
+#define GARBLES_MAX      256 /* of one log that are read: it takes a while */
+#define GUESS_CONFIDENCE 20  /* percent, of what a cut line would have said */
+#define CUT_WORD_MIN     8   /* of a word at the end of the log that was cut */
 
 /* Records without a hit, put together; their line ends are left out. */
 struct garble {
@@ -235,10 +236,26 @@ static void tell_output(struct record_reader *r, const struct reading *g)
     emit(r, &signal, g->place);
 }
 
+/* Nobody knows how a line that was cut would have gone on: what its beginning suggests goes with a
+ * failure that is known from elsewhere, and is none by itself. An end by the scheduler has nothing
+ * it could go with. Returns whether anything is left to tell. */
+static bool doubt(struct signal *s)
+{
+    if (cause_domain(s->cause) == DOMAIN_SCHEDULER)
+        return false;
+    if (s->role == ROLE_ROOT)
+        s->role = ROLE_SYMPTOM;
+    if (s->confidence > GUESS_CONFIDENCE)
+        s->confidence = GUESS_CONFIDENCE;
+    s->advice = ADVICE_NONE;
+    return true;
+}
+
 /* Reads `repaired` in the place of what stands in the record: hits that reach beyond `from` are
- * told, with the text as it was. */
+ * told, with the text as it was. When the repair is a guess, only as doubtful ones. */
 static bool tell_repaired(struct record_reader *r, const struct line *line, const char *repaired,
-                          size_t len, size_t from, const char *remark, const struct place *place)
+                          size_t len, size_t from, const char *remark, const struct place *place,
+                          bool guessed)
 {
     struct line_hit hits[LINE_HITS_MAX];
     struct line as_read = *line;
@@ -256,6 +273,8 @@ static bool tell_repaired(struct record_reader *r, const struct line *line, cons
         signal = signal_of(r, &hits[i], &as_read);
         facts_text(&signal, line, 0, EXCERPT_KEPT);
         add_remark(&signal, remark);
+        if (guessed && !doubt(&signal))
+            continue;
         told = true;
         emit(r, &signal, place);
     }
@@ -310,11 +329,11 @@ static bool tell_shuffled(struct record_reader *r, const struct shuffled *found)
     line.whole = line.text = g->text + g->records[i].at;
     line.whole_len = line.len = (i + 1 < g->n ? g->records[i + 1].at : g->len) - g->records[i].at;
     snprintf(remark, sizeof(remark), "%u processes at once: %.*s", found->copies, l->len, l->s);
-    if (tell_repaired(r, &line, l->s, l->len, 0, remark, &g->records[i].place))
+    if (tell_repaired(r, &line, l->s, l->len, 0, remark, &g->records[i].place, false))
         return true;
     /* Many patterns want what stands behind the name of an exception. */
     n = snprintf(repaired, sizeof(repaired), "%.*s: ?", l->len, l->s);
-    return tell_repaired(r, &line, repaired, (size_t)n, 0, remark, &g->records[i].place);
+    return tell_repaired(r, &line, repaired, (size_t)n, 0, remark, &g->records[i].place, false);
 }
 
 static void read_garble(struct record_reader *r)
@@ -497,7 +516,7 @@ void record_read_last(struct record_reader *r, const char *raw, size_t len, size
     memcpy(repaired, g.line.text + g.line.len - keep, keep);
     memcpy(repaired + keep, cut->s + there, cut->len - there);
     snprintf(remark, sizeof(remark), "cut short: %.*s", cut->len, cut->s);
-    tell_repaired(r, &g.line, repaired, keep + cut->len - there, keep, remark, place);
+    tell_repaired(r, &g.line, repaired, keep + cut->len - there, keep, remark, place, true);
 }
 
 static enum record_weight weigh_hits(const struct line_hit *hits, size_t n)

@@ -47,6 +47,15 @@ def test_generated_logs(top, reknit, tmp_path, seed):
     score(top, reknit, tmp_path, tmp_path / "labels.tsv")
 
 
+@pytest.mark.parametrize("end", ["checkpoint contains ", "waiting for Metadata", "loaded manifest",
+                                 "samples received", "we Expected", "Segmenta",
+                                 "Preemption check enabled: Preempti"])
+def test_a_line_that_is_still_being_written_is_no_failure(reknit, tmp_path, end):
+    log = tmp_path / "job.out"
+    log.write_text(steps(1, 40) + end)
+    assert verdict(reknit("diagnose", "--format", "json", log))["class"] == "healthy"
+
+
 def test_json_has_the_promised_fields(reknit, tmp_path):
     log = tmp_path / "job.out"
     log.write_text(steps(1, 40) + ECC)
