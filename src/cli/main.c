@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "cli/options.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,14 +64,10 @@ static void fill_standard_streams(void)
             exit(EXIT_TROUBLE);
 }
 
-int main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
     const struct verb *verb;
 
-    fill_standard_streams();
-    log_init("reknit", LOG_LEVEL_INFO);
-    if (argc > 1 && streq(argv[1], KEEPER_VERB))
-        return keeper_main(argc - 1, argv + 1);
     if (argc < 2 || streq(argv[1], "--help") || streq(argv[1], "-h") || streq(argv[1], "help")) {
         print_help();
         return argc < 2 ? EXIT_USAGE : EXIT_OK;
@@ -89,4 +86,22 @@ int main(int argc, char **argv)
         return EXIT_OK;
     }
     return verb->run(argc - 1, argv + 1);
+}
+
+/* Half an answer must not look like a whole one to a script. */
+static int check_output(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "reknit: standard output could not be written: %s\n", strerror(errno));
+    return status == EXIT_OK ? EXIT_TROUBLE : status;
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    log_init("reknit", LOG_LEVEL_INFO);
+    if (argc > 1 && streq(argv[1], KEEPER_VERB))
+        return keeper_main(argc - 1, argv + 1);
+    return check_output(dispatch(argc, argv));
 }

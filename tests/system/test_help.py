@@ -130,3 +130,14 @@ def test_options_of_a_sub_verb_stand_before_or_behind_it(reknit, top):
     assert "-- a line" in reknit("catalog", "explain", "--", "-- a line").stdout
     result = reknit("catalog", "check", "--catalog", "/no/such/folder")
     assert result.returncode == 1 and "/no/such/folder" in result.stderr
+
+
+def test_output_that_cannot_be_written_is_an_error(reknit, tmp_path):
+    log = tmp_path / "job.out"
+    log.write_text("step 1: loss 2.0\n")
+    for args in (["--help"], ["diagnose", log], ["diagnose", "--format", "json", log],
+                 ["catalog", "check"]):
+        with open("/dev/full", "w") as full:
+            result = reknit(*args, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        assert result.returncode == 1, args
+        assert "could not be written" in result.stderr, args
