@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CLI_SESSION_PARTS_H
+#define REKNIT_CLI_SESSION_PARTS_H
+
+/* What the parts of a session share; for src/cli/session*.c alone. */
+
+#include "action/local.h"
+#include "cli/say.h"
+#include "cli/session.h"
+#include "cli/state.h"
+#include "cli/story.h"
+#include "cli/watch.h"
+#include "extract/catalog.h"
+#include "pump/pump.h"
+#include "source/keys.h"
+#include "source/terminal.h"
+
+#define JOURNAL_BYTES_MAX (64 << 20) /* looked at when a run begins */
+
+struct session {
+    const struct session_options *o;
+    sd_event *event;
+    struct job_home home;
+    struct journal *journal;
+    struct catalog *catalog;
+    struct matcher *matcher;
+    struct pump *pump;
+    struct local *local;
+    struct say *say;
+    struct story story;
+    struct terminal terminal;
+    struct policy policy;
+
+    struct watch *watch; /* of the present or last attempt */
+    struct keys *keys;
+    int master;       /* of the attempt's pseudo-terminal, -1 = none */
+    uint32_t attempt; /* its number */
+    uint64_t intent;  /* the START that asked for it, 0 = the first */
+    bool started;     /* its first process runs or ran */
+    char log_path[PATH_MAX];
+    int start_error;       /* errno of an exec that failed, 0 = none */
+    struct exit_fact exit; /* of its first process */
+
+    struct event start;     /* an INTENT_START that waits for its time */
+    sd_event_source *timer; /* for that */
+    unsigned interrupts;    /* how often the user asked for the end */
+    int interrupt_signal;
+    struct ended_facts end;
+    bool unread; /* nobody reads our output any more; that was said */
+    bool ended;  /* JOB_ENDED was committed */
+    bool begun;  /* what happens is about this run; before, it is the end of a lost one */
+};
+
+/* session.c: inputs for the pump, and the end */
+
+struct event session_event(const struct session *s, enum event_kind kind);
+void session_input(struct session *s, enum event_kind kind);
+void session_report(struct session *s, const struct event *intent, enum outcome outcome,
+                    const char *detail);
+void session_ask_for_end(struct session *s, int sig, const char *who);
+
+/* Nothing more will happen: leaves the loop. Called whenever one of the conditions may be new. */
+void session_maybe_finish(struct session *s);
+
+/* The command itself could not be run: then what was said about that is all there is to say. The
+ * exit status 126 or 127, as a shell would give it, leads to the verdict and to the stop. */
+bool session_never_ran(const struct session *s);
+
+/* session_open.c: what is read before the job starts */
+
+int session_load_policy(struct session *s, struct err *e);
+int session_open_state(struct session *s, struct err *e); /* lock, folders, journal, story */
+
+/* session_attempt.c: the life of one attempt, from its start to the end of its output */
+
+extern const struct local_handlers session_local_handlers;
+int session_start_attempt(struct session *s, uint32_t number, uint64_t intent, struct err *e);
+void session_carry_out(struct session *s, const struct event *intent);
+
+/* session_signals.c: what the user and the terminal send */
+
+int session_add_signals(struct session *s);
+
+/* session_tell.c: what is said on standard error */
+
+void session_tell(struct session *s, const struct event *e);
+void session_tell_lost_run(struct session *s);
+void session_sum_up(struct session *s);
+
+#endif
