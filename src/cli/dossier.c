@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "core/attribute/attribute.h"
-#include "core/detect/split.h"
+#include "core/measure/split.h"
 #include "extract/input.h"
 #include "extract/scanner.h"
 

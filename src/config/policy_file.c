@@ -10,7 +10,6 @@
 #include "config/policy_file.h"
 
 #include "base/cleanup.h"
-#include "core/model/ledger.h"
 
 #include <cyaml/cyaml.h>
 #include <ctype.h>

@@ -6,7 +6,7 @@
  * say stays as it is in the built-in default. conf/policy.yaml shows every key. */
 
 #include "base/str.h"
-#include "core/policy/policy.h"
+#include "core/model/policy.h"
 
 #define POLICY_FILE_MAX (256 * 1024) /* bytes */
 

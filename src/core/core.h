@@ -42,7 +42,7 @@ usec_t core_deadline(const struct core *c);
 void core_pending(const struct core *c, void (*fn)(void *ctx, const struct event *intent),
                   void *ctx);
 
-/* The state, to look at: core/model/state.h. */
+/* The state, to look at: core/state/state.h. */
 const struct model *core_model(const struct core *c);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "core/core.h"
 #include "core/model/event_fields.h"
-#include "core/model/state.h"
+#include "core/state/state.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
  * does is wrong by it. */
 
 #include "core/core.h"
-#include "core/model/state.h"
+#include "core/state/state.h"
 
 struct rng {
     uint64_t state;

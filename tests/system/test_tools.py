@@ -137,6 +137,13 @@ def check(tree, tool):
     ("spawner", "core/core.h", False),
     ("cli", "local.h", False),
     ("novelty", "base/str.h", False),
+    ("core/state", "core/attribute/attribute.h", True),
+    ("core/attribute", "core/state/state.h", False),
+    ("core/state", "core/state/ledger.h", True),
+    ("core/model", "core/policy/decide.h", False),
+    ("core/plan", "core/core.h", False),
+    ("core", "core/plan/plan.h", True),
+    ("core/novelty", "core/model/event.h", False),
 ])
 def test_layers(tree, layer, header, allowed):
     tree(f"src/{layer}/x.c", f'/* text */\n#include "{header}"\n')

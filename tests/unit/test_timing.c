@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/model/timing.h"
+#include "core/state/timing.h"
 
 #include <stdlib.h>
 #include <string.h>

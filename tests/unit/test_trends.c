@@ -3,9 +3,9 @@
 /* The detectors that look at one log: series, collectives, attempts. */
 
 #include "base/str.h"
-#include "core/detect/collective.h"
-#include "core/detect/split.h"
-#include "core/detect/trend.h"
+#include "core/measure/collective.h"
+#include "core/measure/split.h"
+#include "core/measure/trend.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,8 +8,8 @@
 #include "base/vec.h"
 #include "core/attribute/attribute.h"
 #include "core/attribute/roster.h"
-#include "core/detect/collective.h"
-#include "core/detect/series.h"
+#include "core/measure/collective.h"
+#include "core/measure/series.h"
 
 #define HITS_MAX            2048
 #define HITS_PER_SIGNATURE  64

@@ -6,7 +6,7 @@
  * and fills its part of it; attribute.c asks them in order. */
 
 #include "core/attribute/evidence.h"
-#include "core/detect/trend.h"
+#include "core/measure/trend.h"
 
 struct judge {
     const struct evidence *e;

@@ -7,7 +7,7 @@
  * although nothing happens (USEC_NEVER: only when something happens). Whatever a finding says is
  * folded into the state, so no detector says the same thing twice. */
 
-#include "core/model/state.h"
+#include "core/state/state.h"
 
 bool detect_recovery(const struct model *m, const struct job *j, struct finding_facts *ret);
 

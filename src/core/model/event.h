@@ -10,7 +10,7 @@
  * encodes and decodes by them, `explain` prints by them. */
 
 #include "core/model/incident.h"
-#include "core/policy/policy.h"
+#include "core/model/policy.h"
 
 #include <stddef.h>
 

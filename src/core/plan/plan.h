@@ -2,7 +2,7 @@
 #ifndef REKNIT_CORE_PLAN_PLAN_H
 #define REKNIT_CORE_PLAN_PLAN_H
 
-#include "core/model/state.h"
+#include "core/state/state.h"
 
 /* The next intent that the state calls for, if any, and the attempt it concerns. An intent that
  * was made is in the state, so that it is made once. */

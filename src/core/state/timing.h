@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_CORE_MODEL_TIMING_H
-#define REKNIT_CORE_MODEL_TIMING_H
+#ifndef REKNIT_CORE_STATE_TIMING_H
+#define REKNIT_CORE_STATE_TIMING_H
 
 /* What a job's rhythm is: how long it takes between two signs of progress, until its first step,
  * for a checkpoint. Learned while it runs and kept from attempt to attempt. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_CORE_MODEL_LEDGER_H
-#define REKNIT_CORE_MODEL_LEDGER_H
+#ifndef REKNIT_CORE_STATE_LEDGER_H
+#define REKNIT_CORE_STATE_LEDGER_H
 
 /* The books of a job: every restart is paid for, and only progress refills (algorithm b.7).
  *
@@ -14,10 +14,10 @@
  * still: an attempt whose progress cannot be told counts in the caps alone. */
 
 #include "core/model/incident.h"
-#include "core/policy/policy.h"
+#include "core/model/policy.h"
 
-#define FAILURES_MAX 32  /* fingerprints that are remembered; the oldest gives way */
-#define RECENT_MAX   256 /* restarts in 24 h that can be counted: no policy may allow more */
+#define FAILURES_MAX 32 /* fingerprints that are remembered; the oldest gives way */
+#define RECENT_MAX   RESTARTS_PER_DAY_MAX
 
 enum advance {
     ADVANCE_NO,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/detect/trend.h"
+#include "core/measure/trend.h"
 
 /* Loss: a spike that comes back is training as usual, so only a rise that is still open at the
  * end counts, one that has kept most of its height, for enough lines.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/detect/collective.h"
+#include "core/measure/collective.h"
 
 #include "base/alloc.h"
 #include "base/str.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/policy/policy.h"
-
-#include "core/model/ledger.h"
+#include "core/model/policy.h"
 
 #include <string.h>
 
@@ -104,7 +102,8 @@ int policy_check(const struct policy *p, struct err *ret_err)
     int r = check_number(p->max_restarts, 0, MOST, "max_restarts", ret_err);
 
     if (r == 0)
-        r = check_number(p->max_restarts_per_day, 0, RECENT_MAX, "max_restarts_per_day", ret_err);
+        r = check_number(p->max_restarts_per_day, 0, RESTARTS_PER_DAY_MAX, "max_restarts_per_day",
+                         ret_err);
     if (r == 0)
         r = check_number(p->max_without_progress, 1, MOST, "max_without_progress", ret_err);
     if (r == 0)

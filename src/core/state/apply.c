@@ -8,7 +8,7 @@
  *
  * job_enter() is the one door between states; the table beside it is the diagram in state.h. */
 
-#include "core/model/observe.h"
+#include "core/state/observe.h"
 
 #include "base/str.h"
 

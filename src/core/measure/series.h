@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_CORE_DETECT_SERIES_H
-#define REKNIT_CORE_DETECT_SERIES_H
+#ifndef REKNIT_CORE_MEASURE_SERIES_H
+#define REKNIT_CORE_MEASURE_SERIES_H
 
 /* One measured series of an attempt (loss, time of a step), watched for a rise that stays.
  * Constant memory; the lines at which the rise began are kept for the evidence. */

@@ -2,7 +2,7 @@
 
 /* The jobs of a model, and what follows from their state without being stored in it. */
 
-#include "core/model/observe.h"
+#include "core/state/observe.h"
 
 #include "base/str.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_CORE_DETECT_COLLECTIVE_H
-#define REKNIT_CORE_DETECT_COLLECTIVE_H
+#ifndef REKNIT_CORE_MEASURE_COLLECTIVE_H
+#define REKNIT_CORE_MEASURE_COLLECTIVE_H
 
 /* What the watchdogs of the ranks report when a collective does not end, and who holds it up
  * (algorithms b.4 (2)). Bounded: COLLECTIVE_RANKS ranks, a few process groups each. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/detect/split.h"
+#include "core/measure/split.h"
 
 /* A launch line opens a new attempt only when the current one has made steps or was told to have
  * ended: with many nodes every node's launcher prints such a line, and a late one must not hide

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/detect/series.h"
+#include "core/measure/series.h"
 
 #include "base/str.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_CORE_DETECT_SPLIT_H
-#define REKNIT_CORE_DETECT_SPLIT_H
+#ifndef REKNIT_CORE_MEASURE_SPLIT_H
+#define REKNIT_CORE_MEASURE_SPLIT_H
 
 /* Where in one stream of signals a new attempt begins: a file may hold several. */
 

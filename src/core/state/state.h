@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_CORE_MODEL_STATE_H
-#define REKNIT_CORE_MODEL_STATE_H
+#ifndef REKNIT_CORE_STATE_STATE_H
+#define REKNIT_CORE_STATE_STATE_H
 
 /* The state, made of events by model_apply() and of nothing else. Everybody else in core reads it
  * through a const pointer. */
 
 #include "core/attribute/attribute.h"
 #include "core/model/event.h"
-#include "core/model/ledger.h"
-#include "core/model/timing.h"
+#include "core/state/ledger.h"
+#include "core/state/timing.h"
 
 #include "base/vec.h"
 

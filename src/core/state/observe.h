@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_CORE_MODEL_OBSERVE_H
-#define REKNIT_CORE_MODEL_OBSERVE_H
+#ifndef REKNIT_CORE_STATE_OBSERVE_H
+#define REKNIT_CORE_STATE_OBSERVE_H
 
-#include "core/model/state.h"
+#include "core/state/state.h"
 
 /* Parts of model_apply(); nobody else calls them. */
 

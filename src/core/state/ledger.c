@@ -3,7 +3,7 @@
 /* Keeping the books. Written by the model alone, when a verdict or a decision is folded in; read
  * by policy. */
 
-#include "core/model/ledger.h"
+#include "core/state/ledger.h"
 
 #include "base/hash.h"
 #include "base/str.h"

@@ -7,7 +7,7 @@
  * progress bar that is drawn again, or the same step reported by another rank, is none: a job that
  * hangs while its bar is refreshed must not look alive. */
 
-#include "core/model/observe.h"
+#include "core/state/observe.h"
 
 #include "base/str.h"
 

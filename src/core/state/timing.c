@@ -7,7 +7,7 @@
  * one. Adding moves part of the sorted array, at most 4 KiB, once per sign of progress, of which
  * there is at most one a second and job. */
 
-#include "core/model/timing.h"
+#include "core/state/timing.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_CORE_DETECT_TREND_H
-#define REKNIT_CORE_DETECT_TREND_H
+#ifndef REKNIT_CORE_MEASURE_TREND_H
+#define REKNIT_CORE_MEASURE_TREND_H
 
 /* What a series means: has the loss diverged for good, has the job become slower and stayed so. */
 
-#include "core/detect/series.h"
+#include "core/measure/series.h"
 
 enum divergence {
     DIVERGENCE_NONE,

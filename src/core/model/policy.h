@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_CORE_POLICY_POLICY_H
-#define REKNIT_CORE_POLICY_POLICY_H
+#ifndef REKNIT_CORE_MODEL_POLICY_H
+#define REKNIT_CORE_MODEL_POLICY_H
 
 /* The policy: what may be done for which cause, how often, how fast. Loaded from YAML by
  * src/config, journaled as an input (so that a replay judges with the policy of its day). */
@@ -8,6 +8,8 @@
 #include "base/err.h"
 #include "base/time.h"
 #include "core/model/kinds.h"
+
+#define RESTARTS_PER_DAY_MAX 256 /* so many times are remembered */
 
 struct cause_policy {
     uint32_t retries; /* of the same failure without progress in between; 0 = stop at once */
