@@ -55,11 +55,12 @@ static int exit_status_of(const struct exit_fact *x)
 
 void session_maybe_finish(struct session *s)
 {
-    bool idle = local_is_idle(s->local), drained = !s->watch || watch_is_drained(s->watch);
+    bool idle = local_is_idle(s->local);
+    bool delivered = !s->watch || watch_is_delivered(s->watch);
 
-    if (s->ended && (!idle || drained)) {
+    if (s->ended && (!idle || delivered)) {
         sd_event_exit(s->event, s->end.exit_code);
-    } else if (pump_is_tilted(s->pump) && idle && drained) {
+    } else if (pump_is_tilted(s->pump) && idle && delivered) {
         say_loud(s->say, "the job's processes are gone; without a journal nothing is decided, so "
                          "it is not restarted");
         sd_event_exit(s->event, exit_status_of(&s->exit));

@@ -17,7 +17,7 @@
 /* When the job neither writes nor lives any more. */
 static void give_terminal_back(struct session *s)
 {
-    if (!local_is_idle(s->local) || !watch_is_drained(s->watch))
+    if (!local_is_idle(s->local) || !watch_is_delivered(s->watch))
         return;
     s->keys = keys_free(s->keys);
     closep(&s->master);
@@ -79,11 +79,20 @@ static void on_drained(void *ctx)
     session_maybe_finish(s);
 }
 
+static void on_delivered(void *ctx)
+{
+    struct session *s = ctx;
+
+    give_terminal_back(s);
+    session_maybe_finish(s);
+}
+
 static const struct watch_handlers watch_handlers = {.signal = on_signal,
                                                      .mid_line = on_mid_line,
                                                      .log_trouble = on_log_trouble,
                                                      .reader_gone = on_reader_gone,
-                                                     .drained = on_drained};
+                                                     .drained = on_drained,
+                                                     .delivered = on_delivered};
 
 /* The keeper */
 
@@ -117,6 +126,7 @@ static void on_exited(void *ctx, pid_t pid, int code, int sig)
         return; /* the keeper itself did not come up: see on_gone() */
     e.exited = s->exit;
     pump_input(s->pump, &e);
+    watch_first_exited(s->watch);
 }
 
 static void on_stuck(void *ctx, unsigned count, pid_t pid)
@@ -181,7 +191,6 @@ static int watch_streams(struct session *s, struct streams *st, struct err *e)
                               .terminal = st->terminal >= 0};
     int r;
 
-    s->watch = watch_free(s->watch);
     r = watch_new(&o, &watch_handlers, s, &s->watch, e);
     for (unsigned i = 0; i < st->n && r >= 0; i++) {
         r = watch_add_stream(s->watch, st->from[i], st->to[i]);
@@ -243,6 +252,7 @@ static int start_scanning(struct session *s, struct err *e)
 int session_start_attempt(struct session *s, uint32_t number, uint64_t intent, struct err *e)
 {
     _cleanup_streams_ struct streams st;
+    struct watch *last;
     int r;
 
     s->attempt = number;
@@ -257,13 +267,18 @@ int session_start_attempt(struct session *s, uint32_t number, uint64_t intent, s
     r = streams_open(&s->terminal, &st);
     if (r < 0)
         return err_set(e, r, "cannot make the job's streams: %s", strerror(-r));
+    last = TAKE(s->watch);
     r = watch_streams(s, &st, e);
     if (r >= 0)
         r = launch(s, &st, e);
     if (r < 0) { /* its streams are at their end, and have no scanner */
-        s->watch = watch_free(s->watch);
+        watch_free(s->watch);
+        s->watch = last;
         return r;
     }
+    if (last)
+        watch_inherit(s->watch, last);
+    watch_free(last);
     s->master = take_fd(&st.master);
     say_set_alone(s->say, false);
     terminal_enter(&s->terminal);

@@ -154,6 +154,13 @@ static void on_reader_gone(void *ctx)
     w->handlers.reader_gone(w->ctx);
 }
 
+static void on_delivered(void *ctx)
+{
+    struct watch *w = ctx;
+
+    w->handlers.delivered(w->ctx);
+}
+
 static void on_ended(void *ctx)
 {
     struct watch *w = ctx;
@@ -232,6 +239,11 @@ void watch_set_root(struct watch *w, pid_t root)
     w->root = root;
 }
 
+void watch_first_exited(struct watch *w)
+{
+    relay_read_ahead(w->relay);
+}
+
 void watch_processes_gone(struct watch *w)
 {
     w->root = 0;
@@ -242,6 +254,21 @@ void watch_processes_gone(struct watch *w)
 bool watch_is_drained(const struct watch *w)
 {
     return w->drained;
+}
+
+bool watch_is_delivered(const struct watch *w)
+{
+    return w->drained && relay_owed(w->relay) == 0;
+}
+
+size_t watch_undelivered(const struct watch *w)
+{
+    return relay_owed(w->relay) + (size_t)relay_dropped(w->relay);
+}
+
+void watch_inherit(struct watch *w, struct watch *old)
+{
+    relay_inherit(w->relay, old->relay);
 }
 
 int watch_inspect(struct watch *w, char *ret_path, size_t size)
@@ -267,8 +294,11 @@ int watch_inspect(struct watch *w, char *ret_path, size_t size)
 
 static int watch_init(struct watch *w, const struct watch_options *o, struct err *e)
 {
-    static const struct relay_handlers relay_handlers = {
-        .data = on_data, .flush = on_flush, .reader_gone = on_reader_gone, .ended = on_ended};
+    static const struct relay_handlers relay_handlers = {.data = on_data,
+                                                         .flush = on_flush,
+                                                         .reader_gone = on_reader_gone,
+                                                         .ended = on_ended,
+                                                         .delivered = on_delivered};
     int r = attempt_log_open(o->log_path, o->log_limit, o->terminal, &w->log, e);
 
     if (r < 0)

@@ -18,7 +18,8 @@ struct watch_handlers {
     void (*mid_line)(void *ctx, bool mid_line); /* of what shares the place with our stderr */
     void (*log_trouble)(void *ctx, int error);  /* the log cannot be written; said once */
     void (*reader_gone)(void *ctx);             /* nobody reads our output any more */
-    void (*drained)(void *ctx); /* the output was read to its end, signals are out */
+    void (*drained)(void *ctx);   /* the output was read and scanned to its end, signals are out */
+    void (*delivered)(void *ctx); /* later, if the reader paused: it took all of it */
 };
 
 struct watch_options {
@@ -42,8 +43,16 @@ int watch_add_stream(struct watch *w, int in, int out);
 void watch_set_matcher(struct watch *w, struct matcher *m);
 
 void watch_set_root(struct watch *w, pid_t root); /* the processes below it are the attempt's */
+void watch_first_exited(struct watch *w);         /* the end is near: no waiting for the reader */
 void watch_processes_gone(struct watch *w);       /* what is in the streams is all there will be */
 bool watch_is_drained(const struct watch *w);
+
+/* It is drained, and the reader of our output has taken everything. */
+bool watch_is_delivered(const struct watch *w);
+size_t watch_undelivered(const struct watch *w); /* bytes it has not, or never will */
+
+/* What the last attempt's reader has not taken goes out before the output of this one. */
+void watch_inherit(struct watch *w, struct watch *old);
 
 /* Writes a page about every process beside the log. 0 and the path, or negative errno. */
 int watch_inspect(struct watch *w, char *ret_path, size_t size);

@@ -181,6 +181,10 @@ static void step_job(struct core *c, const struct job *j, const struct event *in
 {
     struct event e;
 
+    /* While the last lines of an attempt are read, each is evidence and no more: the judge is
+     * called when they are at their end, or by the clock, never in between. */
+    if (input->kind == EVENT_SIGNAL && j->state == JOB_ENDING)
+        return;
     for (int rounds = 0; next_event(c->model, j, &e); rounds++) {
         assert(rounds < ROUNDS_MAX);
         derive(c, input, &e, out);

@@ -9,24 +9,20 @@
  * The pipes are enlarged to 1 MiB, so that a paced pipe fills only beyond 250 MB/s; long before
  * that the reads are large and awake is right again.
  *
- * Our own output must never be made non-blocking: the open file belongs to others too (a shell).
- * Nor may a reader that stops (`| less`) stop our loop. So pipes and terminals are opened anew
- * through /proc/self/fd, and sockets get MSG_DONTWAIT. What the reader does not take waits in the
- * stream; meanwhile that stream is not read, and the job feels what it would feel without us. */
+ * What the reader does not take is owed to it (outlet.c). While the job lives, its stream is not
+ * read meanwhile: the job feels what it would feel without us. When its first process has ended,
+ * what is in the pipes tells why, and that must not wait for a reader that pauses: they are read
+ * ahead of it, and when every process is gone, at once and to the end. */
 
 #include "source/relay.h"
 
 #include "base/time.h"
 #include "base/vec.h"
+#include "source/outlet.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -40,25 +36,18 @@
 #define PACED_MIN      8                     /* ticks with data in a window: below, be awake */
 #define SMALL_READ     2048                  /* bytes, on average */
 #define LARGE_TICK     32768
-
-enum out_kind {
-    OUT_PLAIN,  /* write() never blocks for long: file, /dev/null */
-    OUT_OWN,    /* opened by us, non-blocking */
-    OUT_SOCKET, /* send() with MSG_DONTWAIT */
-    OUT_SHARED, /* could not be opened anew: poll, then at most PIPE_BUF */
-};
+#define FINISH_BYTES   (64 << 20)
+#define AHEAD_BYTES    (1 << 20) /* read ahead of the reader while processes are left */
 
 struct stream {
     struct relay *relay;
     unsigned number;
-    int in, out;
-    enum out_kind kind;
+    int in;
+    struct outlet out;
     bool mid_line;
-    bool reader_gone;
-    bool chunky; /* a terminal: hands out 4 KiB at a time, a short read does not mean empty */
+    bool told_gone; /* that nobody reads was reported */
+    bool chunky;    /* a terminal: hands out 4 KiB at a time, a short read does not mean empty */
     sd_event_source *readable, *writable;
-    char *waiting; /* what the reader has not taken yet */
-    size_t waiting_len, waiting_at;
 };
 
 struct relay {
@@ -67,6 +56,7 @@ struct relay {
     void *ctx;
     struct stream streams[RELAY_STREAMS_MAX];
     unsigned n, open;
+    bool ahead;     /* of the reader */
     bool finishing; /* the end of data is the end of the stream */
     bool paced;
     int timer; /* timerfd of the pace */
@@ -84,68 +74,27 @@ static void set_enabled(sd_event_source *s, bool on)
         sd_event_source_set_enabled(s, on ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
+/* Whether the stream is to be read, or has to wait for its reader first. */
+static bool may_read(const struct stream *s)
+{
+    const struct relay *r = s->relay;
+
+    return s->out.len == 0 || r->finishing || (r->ahead && s->out.len < AHEAD_BYTES);
+}
+
 /* Which of a stream's two sides is watched follows from what it waits for. */
 static void update_sources(struct stream *s)
 {
-    set_enabled(s->readable, s->waiting_len == 0 && !s->relay->paced);
-    set_enabled(s->writable, s->waiting_len > 0);
+    set_enabled(s->readable, may_read(s) && !s->relay->paced);
+    set_enabled(s->writable, s->out.len > 0);
 }
 
-static ssize_t write_shared(int fd, const char *data, size_t len)
+static void report_gone(struct stream *s)
 {
-    struct pollfd p = {.fd = fd, .events = POLLOUT};
-
-    if (poll(&p, 1, 0) == 0) {
-        errno = EAGAIN;
-        return -1;
-    }
-    return write(fd, data, len < PIPE_BUF ? len : PIPE_BUF);
-}
-
-static ssize_t write_some(const struct stream *s, const char *data, size_t len)
-{
-    switch (s->kind) {
-    case OUT_SOCKET:
-        return send(s->out, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-    case OUT_SHARED:
-        return write_shared(s->out, data, len);
-    default:
-        return write(s->out, data, len);
-    }
-}
-
-/* Returns how much the reader took. A reader that is gone takes everything. */
-static size_t pass_on(struct stream *s, const char *data, size_t len)
-{
-    size_t done = 0;
-
-    while (done < len && !s->reader_gone) {
-        ssize_t n = write_some(s, data + done, len - done);
-
-        if (n >= 0) {
-            done += (size_t)n;
-        } else if (errno == EAGAIN) {
-            return done;
-        } else if (errno != EINTR) {
-            /* ENOSPC of a file loses this piece, as it would lose the job's own write. */
-            s->reader_gone = errno == EPIPE || errno == EIO || errno == ECONNRESET;
-            if (s->reader_gone)
-                s->relay->handlers.reader_gone(s->relay->ctx);
-            break;
-        }
-    }
-    return len;
-}
-
-static void keep_waiting(struct stream *s, const char *data, size_t len)
-{
-    assert(s->waiting_len == 0 && len <= READ_BYTES);
-    if (!s->waiting)
-        s->waiting = xmalloc(READ_BYTES);
-    memcpy(s->waiting, data, len);
-    s->waiting_at = 0;
-    s->waiting_len = len;
-    update_sources(s);
+    if (!s->out.gone || s->told_gone)
+        return;
+    s->told_gone = true;
+    s->relay->handlers.reader_gone(s->relay->ctx);
 }
 
 static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
@@ -174,11 +123,13 @@ static void arm_flush(struct relay *r)
 static void take_data(struct stream *s, const char *data, size_t len)
 {
     struct relay *r = s->relay;
-    size_t taken = pass_on(s, data, len);
+    bool owed = s->out.len > 0;
 
+    outlet_write(&s->out, data, len);
+    report_gone(s);
     s->mid_line = data[len - 1] != '\n';
-    if (taken < len)
-        keep_waiting(s, data + taken, len - taken);
+    if (owed || s->out.len > 0)
+        update_sources(s);
     r->handlers.data(r->ctx, s->number, data, len);
     arm_flush(r);
 }
@@ -203,7 +154,7 @@ static size_t read_once(struct stream *s)
     struct relay *r = s->relay;
     ssize_t n;
 
-    if (s->in < 0 || s->waiting_len > 0)
+    if (s->in < 0 || !may_read(s))
         return 0;
     n = read(s->in, r->buffer, READ_BYTES);
     if (n > 0) {
@@ -219,7 +170,8 @@ static size_t read_once(struct stream *s)
     return 0;
 }
 
-/* Returns the bytes read. While finishing, to the end. */
+/* Returns the bytes read. While finishing, to the end: what fits into a pipe, unless a stranger got
+ * hold of its other side and goes on writing. */
 static size_t read_stream(struct stream *s)
 {
     size_t sum = 0;
@@ -228,6 +180,10 @@ static size_t read_stream(struct stream *s)
         size_t n = read_once(s);
 
         sum += n;
+        if (sum >= FINISH_BYTES) {
+            close_stream(s);
+            break;
+        }
         if (n == 0 || (n < READ_BYTES && !s->chunky && !s->relay->finishing))
             break;
     }
@@ -293,38 +249,25 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
     return 0;
 }
 
+static bool owes_anything(const struct relay *r)
+{
+    for (unsigned i = 0; i < r->n; i++)
+        if (r->streams[i].out.len > 0)
+            return true;
+    return false;
+}
+
 static int on_writable(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
     struct stream *s = userdata;
-    size_t n = pass_on(s, s->waiting + s->waiting_at, s->waiting_len);
+    struct relay *r = s->relay;
 
-    s->waiting_at += n;
-    s->waiting_len -= n;
+    outlet_resume(&s->out);
+    report_gone(s);
     update_sources(s);
-    if (s->waiting_len == 0 && s->relay->finishing)
-        read_stream(s);
+    if (r->open == 0 && !owes_anything(r))
+        r->handlers.delivered(r->ctx);
     return 0;
-}
-
-static void open_out(struct stream *s, int out)
-{
-    struct stat st;
-    int own;
-
-    s->out = out;
-    if (fstat(out, &st) < 0)
-        return;
-    if (S_ISSOCK(st.st_mode)) {
-        s->kind = OUT_SOCKET;
-    } else if (S_ISFIFO(st.st_mode) || isatty(out)) {
-        char path[64];
-
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", out);
-        own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        s->kind = own < 0 ? OUT_SHARED : OUT_OWN;
-        if (own >= 0)
-            s->out = own;
-    }
 }
 
 static void done_stream(struct stream *s)
@@ -333,9 +276,7 @@ static void done_stream(struct stream *s)
     sd_event_source_disable_unref(s->writable);
     if (s->in >= 0)
         close(s->in);
-    if (s->kind == OUT_OWN)
-        close(s->out);
-    free(s->waiting);
+    outlet_done(&s->out);
 }
 
 int relay_add(struct relay *r, int in, int out)
@@ -347,10 +288,10 @@ int relay_add(struct relay *r, int in, int out)
     *s = (struct stream){.relay = r, .number = r->n, .in = in, .chunky = isatty(in)};
     fcntl(in, F_SETFL, O_NONBLOCK);
     fcntl(in, F_SETPIPE_SZ, PIPE_BYTES); /* refused for terminals and beyond the user's limit */
-    open_out(s, out);
+    outlet_init(&s->out, out);
     e = sd_event_add_io(r->event, &s->readable, in, EPOLLIN, on_readable, s);
-    if (e >= 0 && s->kind != OUT_PLAIN) {
-        e = sd_event_add_io(r->event, &s->writable, s->out, EPOLLOUT, on_writable, s);
+    if (e >= 0 && s->out.kind != OUTLET_PLAIN) {
+        e = sd_event_add_io(r->event, &s->writable, s->out.fd, EPOLLOUT, on_writable, s);
         set_enabled(s->writable, false);
     }
     if (e < 0) {
@@ -360,6 +301,13 @@ int relay_add(struct relay *r, int in, int out)
     r->n++;
     r->open++;
     return (int)s->number;
+}
+
+void relay_read_ahead(struct relay *r)
+{
+    r->ahead = true;
+    for (unsigned i = 0; i < r->n; i++)
+        update_sources(&r->streams[i]);
 }
 
 void relay_finish(struct relay *r)
@@ -372,12 +320,39 @@ void relay_finish(struct relay *r)
         read_stream(&r->streams[i]);
 }
 
-bool relay_is_blocked(const struct relay *r)
+void relay_inherit(struct relay *r, struct relay *old)
 {
     for (unsigned i = 0; i < r->n; i++)
-        if (r->streams[i].waiting_len > 0)
-            return true;
-    return false;
+        for (unsigned k = 0; k < old->n; k++)
+            if (r->streams[i].out.target == old->streams[k].out.target) {
+                outlet_inherit(&r->streams[i].out, &old->streams[k].out);
+                r->streams[i].told_gone |= old->streams[k].told_gone;
+                update_sources(&r->streams[i]);
+                update_sources(&old->streams[k]);
+            }
+}
+
+bool relay_is_blocked(const struct relay *r)
+{
+    return owes_anything(r);
+}
+
+size_t relay_owed(const struct relay *r)
+{
+    size_t sum = 0;
+
+    for (unsigned i = 0; i < r->n; i++)
+        sum += r->streams[i].out.len;
+    return sum;
+}
+
+uint64_t relay_dropped(const struct relay *r)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < r->n; i++)
+        sum += r->streams[i].out.dropped;
+    return sum;
 }
 
 bool relay_at_line_start(const struct relay *r, unsigned stream)

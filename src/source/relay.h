@@ -18,6 +18,7 @@ struct relay_handlers {
     void (*flush)(void *ctx); /* some 50 ms after data: a good moment to write and to judge it */
     void (*reader_gone)(void *ctx); /* nobody reads our output any more (EPIPE, EIO) */
     void (*ended)(void *ctx);       /* every stream was read to its end; flush came before */
+    void (*delivered)(void *ctx);   /* after that: the reader took all that was owed to it then */
 };
 
 struct relay;
@@ -30,8 +31,18 @@ DEFINE_CLEANUP(struct relay *, relay_free);
  * mode it is). Streams are numbered from 0. Returns the number or a negative errno. */
 int relay_add(struct relay *r, int in, int out);
 
-/* Nothing can write to the streams any more: what is in them is passed on, then they end. */
+/* The job is ending: from now on a reader that pauses holds reading up only after 1 MiB. */
+void relay_read_ahead(struct relay *r);
+
+/* Nothing can write to the streams any more: what is in them is read at once, whether the reader
+ * takes it or not, then they end. */
 void relay_finish(struct relay *r);
+
+/* What `old`, which has ended, still owes to its readers goes out before anything that r reads. */
+void relay_inherit(struct relay *r, struct relay *old);
+
+size_t relay_owed(const struct relay *r);      /* bytes that readers have not taken yet */
+uint64_t relay_dropped(const struct relay *r); /* bytes that were too many to be owed */
 
 /* The reader of `out` does not take what there is: the job may be waiting because of that. */
 bool relay_is_blocked(const struct relay *r);

@@ -291,6 +291,29 @@ def test_the_summary_as_json(run):
     assert not r.err.find("goodput \\d+ %")
 
 
+# A reader that pauses
+
+
+def test_a_reader_that_pauses_does_not_hide_why_the_job_died(reknit, state, policy, replays):
+    """The job dies with its last lines in the pipe; the next attempt's come behind them."""
+    script = ("i=0; while [ $i -lt 3000 ]; do echo \"attempt $REKNIT_ATTEMPT line $i "
+              "$(printf %60s)\"; i=$((i+1)); done; [ $REKNIT_ATTEMPT = 2 ] && exit 0; "
+              "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.'; exit 1")
+    r = subprocess.Popen(
+        [reknit.path, "run", "--name", "job", "--policy", policy, "--", *sh(script)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "REKNIT_STATE_DIR": str(state)})
+    told = next(line for line in r.stderr if "attempt 1 crashed" in line)
+    assert "gpu-oom" in told  # and nothing was read from its output yet
+    lines = r.stdout.read().splitlines()
+    r.stderr.read()
+    assert r.wait(PATIENCE) == 0
+    r.stdout.close(), r.stderr.close()
+    assert [line.split()[1] for line in lines if " line " in line] == ["1"] * 3000 + ["2"] * 3000
+    assert len(lines) == 6001
+    replays()
+
+
 # Restarts
 
 

@@ -90,6 +90,22 @@ static void a_verdict_does_not_wait_for_logs_forever(void **state)
     assert_non_null(world_last(w, EVENT_VERDICT));
 }
 
+/* The last lines are read in one go, later than the verdict was due: all of them count. */
+static void late_lines_are_evidence_before_they_are_judged(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_exit(w, 1, 0);
+    w->now += 5 * USEC_PER_SEC;
+    world_step(w, 7);
+    assert_null(world_last(w, EVENT_VERDICT));
+    world_root(w, "cuda.oom", CAUSE_GPU_OOM);
+    assert_null(world_last(w, EVENT_VERDICT));
+    world_gone(w);
+    assert_int_equal(world_last(w, EVENT_VERDICT)->incident.cause, CAUSE_GPU_OOM);
+}
+
 static void what_is_left_after_a_crash_is_killed(void **state)
 {
     struct world *w = *state;
@@ -586,6 +602,7 @@ int main(void)
         TEST(exit_0_completes_the_job),
         TEST(a_crash_is_interrupted_judged_decided_and_restarted),
         TEST(a_verdict_does_not_wait_for_logs_forever),
+        TEST(late_lines_are_evidence_before_they_are_judged),
         TEST(what_is_left_after_a_crash_is_killed),
         TEST(helpers_may_linger_after_exit_0),
         TEST(a_failed_kill_is_repeated_with_sigkill),

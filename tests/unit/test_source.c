@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What stands between the job and the rest: thinning of signals, the kept log, the relay, and what
+/* What stands between the job and the rest: thinning of signals, the kept log, and what
  * is seen of processes. */
 
 #include <setjmp.h>
@@ -15,7 +15,6 @@
 #include "source/activity.h"
 #include "source/attempt_log.h"
 #include "source/coalesce.h"
-#include "source/relay.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -308,217 +307,6 @@ static void without_a_next_part_the_rest_is_counted_as_lost(void **state)
     assert_non_null(strstr(read_file(".1"), line));
 }
 
-/* ---- relay ---- */
-
-struct far_side {
-    sd_event *event;
-    struct strbuf data[2];
-    bool ended, flushed_last, reader_gone;
-};
-
-static void relay_data(void *ctx, unsigned stream, const char *data, size_t len)
-{
-    struct far_side *f = ctx;
-
-    strbuf_add(&f->data[stream], data, len);
-    f->flushed_last = false;
-}
-
-static void relay_flush(void *ctx)
-{
-    ((struct far_side *)ctx)->flushed_last = true;
-}
-
-static void relay_reader_gone(void *ctx)
-{
-    ((struct far_side *)ctx)->reader_gone = true;
-}
-
-static void relay_ended(void *ctx)
-{
-    struct far_side *f = ctx;
-
-    f->ended = true;
-    assert_true(f->flushed_last);
-    sd_event_exit(f->event, 0);
-}
-
-static const struct relay_handlers relay_handlers = {.data = relay_data,
-                                                     .flush = relay_flush,
-                                                     .reader_gone = relay_reader_gone,
-                                                     .ended = relay_ended};
-
-static void far_side_init(struct far_side *f, struct relay **ret)
-{
-    *f = (struct far_side){.flushed_last = true};
-    assert_true(sd_event_new(&f->event) >= 0);
-    *ret = relay_new(f->event, &relay_handlers, f);
-    assert_non_null(*ret);
-}
-
-static void far_side_done(struct far_side *f)
-{
-    strbuf_done(&f->data[0]);
-    strbuf_done(&f->data[1]);
-    sd_event_unref(f->event);
-}
-
-/* Writes n numbered lines to fd and ends, at full speed or in small steps. */
-static pid_t start_printer(int fd, int n, bool slowly)
-{
-    pid_t pid = fork();
-
-    if (pid != 0)
-        return pid;
-    for (int i = 0; i < n; i++) {
-        char line[32];
-        int len = snprintf(line, sizeof(line), "line %d\n", i);
-
-        if (slowly && i % 8 == 0)
-            poll(NULL, 0, 1);
-        if (write(fd, line, (size_t)len) != len)
-            _exit(1);
-    }
-    _exit(0);
-}
-
-static void check_lines(const struct strbuf *b, int n)
-{
-    const char *at = strbuf_str(b);
-
-    for (int i = 0; i < n; i++) {
-        char line[32];
-        int len = snprintf(line, sizeof(line), "line %d\n", i);
-
-        assert_memory_equal(at, line, (size_t)len);
-        at += len;
-    }
-    assert_int_equal(*at, '\0');
-}
-
-static void pass_lines(int n, bool slowly)
-{
-    struct far_side f;
-    struct relay *r;
-    int p[2], out = open("/dev/null", O_WRONLY | O_CLOEXEC), status;
-    pid_t pid;
-
-    far_side_init(&f, &r);
-    assert_int_equal(pipe2(p, O_CLOEXEC), 0);
-    pid = start_printer(p[1], n, slowly);
-    close(p[1]);
-    assert_int_equal(relay_add(r, p[0], out), 0);
-    sd_event_loop(f.event);
-    assert_true(f.ended);
-    check_lines(&f.data[0], n);
-    assert_true(relay_at_line_start(r, 0));
-    waitpid(pid, &status, 0);
-    assert_int_equal(status, 0);
-    relay_free(r);
-    close(out);
-    far_side_done(&f);
-}
-
-static void many_lines_pass(void **state)
-{
-    (void)state;
-    pass_lines(100000, false);
-}
-
-static void lines_at_a_pace_pass(void **state)
-{
-    (void)state;
-    pass_lines(4000, true);
-}
-
-/* The reader of our output takes nothing for a while: nothing is lost, the loop is not stopped, and
- * the stream counts as blocked. */
-static void a_reader_that_waits_loses_nothing(void **state)
-{
-    struct far_side f;
-    struct relay *r;
-    int in[2], out[2], status, turns = 0;
-    struct strbuf got = {0};
-    char buffer[65536];
-    pid_t pid;
-    ssize_t n;
-
-    (void)state;
-    far_side_init(&f, &r);
-    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    pid = start_printer(in[1], 200000, false);
-    close(in[1]);
-    assert_int_equal(relay_add(r, in[0], out[1]), 0);
-    while (!relay_is_blocked(r) && turns++ < 100000)
-        sd_event_run(f.event, 10000);
-    assert_true(relay_is_blocked(r));
-    assert_int_equal(fcntl(out[1], F_GETFL) & O_NONBLOCK, 0); /* the shared file is as it was */
-    fcntl(out[0], F_SETFL, O_NONBLOCK);
-    while (!f.ended || relay_is_blocked(r)) {
-        while ((n = read(out[0], buffer, sizeof(buffer))) > 0)
-            strbuf_add(&got, buffer, (size_t)n);
-        if (!f.ended)
-            sd_event_run(f.event, 10000);
-    }
-    while ((n = read(out[0], buffer, sizeof(buffer))) > 0)
-        strbuf_add(&got, buffer, (size_t)n);
-    check_lines(&got, 200000);
-    waitpid(pid, &status, 0);
-    relay_free(r);
-    close(out[0]);
-    close(out[1]);
-    strbuf_done(&got);
-    far_side_done(&f);
-}
-
-static void a_reader_that_is_gone_is_told_once(void **state)
-{
-    struct far_side f;
-    struct relay *r;
-    int in[2], out[2], status;
-    pid_t pid;
-
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    far_side_init(&f, &r);
-    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    close(out[0]);
-    pid = start_printer(in[1], 1000, false);
-    close(in[1]);
-    assert_int_equal(relay_add(r, in[0], out[1]), 0);
-    sd_event_loop(f.event);
-    assert_true(f.reader_gone);
-    check_lines(&f.data[0], 1000); /* still seen and kept */
-    waitpid(pid, &status, 0);
-    relay_free(r);
-    close(out[1]);
-    far_side_done(&f);
-}
-
-/* A process that nobody can reach holds the pipe open: the end is what there is now. */
-static void finish_does_not_wait_for_a_stray_writer(void **state)
-{
-    struct far_side f;
-    struct relay *r;
-    int in[2], out = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-    (void)state;
-    far_side_init(&f, &r);
-    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
-    assert_int_equal(relay_add(r, in[0], out), 0);
-    assert_int_equal(write(in[1], "last words", 10), 10);
-    relay_finish(r);
-    assert_true(f.ended);
-    assert_string_equal(strbuf_str(&f.data[0]), "last words");
-    assert_false(relay_at_line_start(r, 0));
-    relay_free(r);
-    close(in[1]);
-    close(out);
-    far_side_done(&f);
-}
-
 /* ---- processes ---- */
 
 /* A child that has RANK in the environment it was started with, and what it does. */
@@ -668,11 +456,6 @@ int main(void)
         WITH_FOLDER(a_long_log_keeps_beginning_and_end),
         WITH_FOLDER(a_log_that_cannot_be_written_is_counted),
         WITH_FOLDER(without_a_next_part_the_rest_is_counted_as_lost),
-        cmocka_unit_test(many_lines_pass),
-        cmocka_unit_test(lines_at_a_pace_pass),
-        cmocka_unit_test(a_reader_that_waits_loses_nothing),
-        cmocka_unit_test(a_reader_that_is_gone_is_told_once),
-        cmocka_unit_test(finish_does_not_wait_for_a_stray_writer),
         cmocka_unit_test(stopped_and_dead_ranks_are_named),
         cmocka_unit_test(cpu_time_is_counted),
         cmocka_unit_test(a_pid_that_was_given_away_is_not_signalled),
