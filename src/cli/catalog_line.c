@@ -120,6 +120,8 @@ static void print_hit(FILE *f, struct matcher *m, const struct reading *r,
 
     if (hit->dropped_by)
         fprintf(f, "\n%s: silent, %s %s\n", s.signature, manner(hit), hit->dropped_by->id);
+    else if (!hit_speaks(hit))
+        fprintf(f, "\n%s: silent, the line %s\n", s.signature, stance_name(hit->stance));
     else
         fprintf(f, "\n%s: speaks\n", s.signature);
     print_entry(f, hit->entry, &s);
@@ -165,7 +167,7 @@ static json_t *make_hit(struct matcher *m, const struct reading *r, const struct
 {
     struct signal s = signal_of(m, r, hit);
     json_t *o = json_pack("{s:s, s:b, s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:s}", "signature",
-                          s.signature, "speaks", !hit->dropped_by, "role", role_name(s.role),
+                          s.signature, "speaks", hit_speaks(hit), "role", role_name(s.role),
                           "cause", cause_name(s.cause), "blame", blame_name(s.blame), "advice",
                           advice_name(s.advice), "confidence", s.confidence, "layer",
                           layer_name(s.layer), "file", hit->entry->file, "entry_line",
@@ -176,7 +178,9 @@ static json_t *make_hit(struct matcher *m, const struct reading *r, const struct
     json_object_set_new(o, "silenced_by",
                         hit->dropped_by ? json_string(hit->dropped_by->id) : json_null());
     json_object_set_new(o, "silenced_how",
-                        hit->dropped_by ? json_string(manner(hit)) : json_null());
+                        hit->dropped_by   ? json_string(manner(hit))
+                        : hit_speaks(hit) ? json_null()
+                                          : json_string(stance_name(hit->stance)));
     return o;
 }
 

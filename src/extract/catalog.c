@@ -578,7 +578,7 @@ const struct xid_entry *catalog_xid(const struct catalog *c, int64_t code)
     return NULL;
 }
 
-static bool tells_of_failure(const struct entry *e)
+bool entry_tells_of_failure(const struct entry *e)
 {
     return e->role == ROLE_ROOT || e->role == ROLE_SYMPTOM || e->role == ROLE_CASCADE ||
            e->role == ROLE_CONFIRM || e->role == ROLE_TEARDOWN;
@@ -598,7 +598,7 @@ static bool pattern_covers(const char *pattern, const struct entry *e)
     size_t n = strlen(pattern);
 
     if (streq(pattern, "*"))
-        return tells_of_failure(e);
+        return entry_tells_of_failure(e);
     if (n > 0 && pattern[n - 1] == '*')
         return strncmp(pattern, e->id, n - 1) == 0;
     return streq(pattern, e->id);

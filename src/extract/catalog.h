@@ -69,6 +69,8 @@ const struct entry *catalog_entry(const struct catalog *c, size_t i);
 const struct entry *catalog_find(const struct catalog *c, const char *id); /* NULL: none */
 const struct xid_entry *catalog_xid(const struct catalog *c, int64_t code);
 
+bool entry_tells_of_failure(const struct entry *e); /* by its role */
+
 /* What docs/CATALOG.md says about two entries that match one line. */
 bool entry_hides(const struct entry *e, const struct entry *other);
 bool entry_yields_to(const struct entry *e, const struct entry *other);

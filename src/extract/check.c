@@ -90,10 +90,12 @@ static void check_match(struct check *k, unsigned i)
     }
     if (own->dropped_by)
         fault(k, "loses its example '%s' to %s", k->example, own->dropped_by->id);
+    else if (!hit_speaks(own))
+        fault(k, "is silent on its example '%s', which %s", k->example, stance_name(own->stance));
     if (i < k->entry->captures.n)
         check_captures(k, own, k->entry->captures.v[i]);
     for (size_t j = 0; j < k->n; j++)
-        if (!k->hits[j].dropped_by && speaks_otherwise(k->entry, k->hits[j].entry))
+        if (hit_speaks(&k->hits[j]) && speaks_otherwise(k->entry, k->hits[j].entry))
             fault(k, "'%s' is also a root of another cause (%s): one must yield to the other",
                   k->example, k->hits[j].entry->id);
 }
@@ -102,7 +104,7 @@ static void check_no_match(struct check *k)
 {
     const struct line_hit *own = hit_of(k, k->entry);
 
-    if (own && !own->dropped_by)
+    if (own && hit_speaks(own))
         fault(k, "matches its counter-example '%s'", k->example);
 }
 

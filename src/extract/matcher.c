@@ -38,6 +38,7 @@ struct matcher {
     VEC(struct cover_literal) literals; /* of entries that are more than ordinary */
     struct prefilter *words;
     struct pattern_space *space;
+    struct stances *stances;
 };
 
 static int complain(const struct entry *entry, const char *text, struct err *e)
@@ -142,7 +143,9 @@ int matcher_new(const struct catalog *c, struct matcher **ret, struct err *e)
         if (r < 0)
             return r;
     }
-    r = build_prefilter(m, e);
+    r = stances_new(&m->stances, e);
+    if (r >= 0)
+        r = build_prefilter(m, e);
     if (r < 0)
         return r;
     *ret = TAKE(m);
@@ -153,6 +156,7 @@ struct matcher *matcher_free(struct matcher *m)
 {
     if (!m)
         return NULL;
+    stances_free(m->stances);
     pattern_space_free(m->space);
     prefilter_free(m->words);
     VEC_DONE(&m->literals);
@@ -357,6 +361,19 @@ static void sort_hits(struct line_hit *hits, size_t n)
     }
 }
 
+/* A hit that is silent for what its line says of it keeps others silent as before: they speak of
+ * the same words. */
+static void read_stances(struct work *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        struct line_hit *hit = &w->hits[i];
+
+        if (!hit->dropped_by && entry_tells_of_failure(hit->entry))
+            hit->stance =
+                stance_of(w->m->stances, w->m->space, w->line, w->len, hit->start, hit->end);
+    }
+}
+
 size_t matcher_line(struct matcher *m, const char *line, size_t len,
                     struct line_hit hits[LINE_HITS_MAX])
 {
@@ -379,6 +396,7 @@ size_t matcher_line(struct matcher *m, const char *line, size_t len,
         settle(hits, w.n);
         sort_hits(hits, w.n);
     }
+    read_stances(&w);
     return w.n;
 }
 

@@ -7,6 +7,7 @@
 #include "extract/catalog.h"
 #include "extract/cover.h"
 #include "extract/pattern.h"
+#include "extract/stance.h"
 
 #include <stdint.h>
 
@@ -15,8 +16,14 @@ struct line_hit {
     const char *pattern; /* the one that matched */
     size_t start, end;   /* of the match in the line */
     struct capture fields[FIELD_MAX];
-    const struct entry *dropped_by; /* by yields_to or hides; NULL = the hit speaks */
+    const struct entry *dropped_by; /* by yields_to or hides; NULL = none */
+    enum stance stance;             /* of failure entries: whether the line tells of it at all */
 };
+
+static inline bool hit_speaks(const struct line_hit *hit)
+{
+    return !hit->dropped_by && hit->stance == STANCE_TELLS;
+}
 
 #define LINE_HITS_MAX 48 /* of one line; what is beyond is not reported */
 

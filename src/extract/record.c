@@ -77,6 +77,7 @@ struct reading {
     const char *seen; /* hits that end up to here are known */
     const struct place *place;
     const char *frame; /* of an exception, "" none */
+    bool is_exception; /* the line ends a traceback */
     bool is_continued; /* another piece of the record came before */
     bool told;         /* anything */
     bool told_failure;
@@ -158,6 +159,12 @@ static void learn_date(struct record_reader *r, const struct line_hit *hit, cons
         r->clock.last_us = s->time_us;
 }
 
+/* What a traceback ends with was raised, whatever its words. */
+static bool speaks(const struct reading *g, const struct line_hit *hit)
+{
+    return !hit->dropped_by && (hit->stance == STANCE_TELLS || g->is_exception);
+}
+
 /* Tells what the catalogue finds; returns whether anything was. */
 static bool tell_hits(struct record_reader *r, struct reading *g)
 {
@@ -167,7 +174,7 @@ static bool tell_hits(struct record_reader *r, struct reading *g)
     for (size_t i = 0; i < n; i++) {
         struct signal signal;
 
-        if (hits[i].dropped_by || g->line.text + hits[i].end <= g->seen)
+        if (!speaks(g, &hits[i]) || g->line.text + hits[i].end <= g->seen)
             continue;
         signal = signal_of(r, &hits[i], &g->line);
         learn_date(r, &hits[i], &signal);
@@ -268,7 +275,7 @@ static bool tell_repaired(struct record_reader *r, const struct line *line, cons
     for (size_t i = 0; i < n; i++) {
         struct signal signal;
 
-        if (hits[i].dropped_by || hits[i].end <= from)
+        if (!hit_speaks(&hits[i]) || hits[i].end <= from)
             continue;
         signal = signal_of(r, &hits[i], &as_read);
         facts_text(&signal, line, 0, EXCERPT_KEPT);
@@ -427,6 +434,7 @@ static void read_text(struct record_reader *r, const char *text, size_t len, str
     if (g->line.node[0] == '\0')
         STR_COPY(g->line.node, r->node);
     part = tracebacks_feed(r->tracebacks, &g->line, frame);
+    g->is_exception = part == TRACEBACK_EXCEPTION;
     hit = tell_hits(r, g);
     if (part == TRACEBACK_EXCEPTION && !hit)
         tell_exception(r, g);
@@ -524,7 +532,7 @@ static enum record_weight weigh_hits(const struct line_hit *hits, size_t n)
     enum record_weight weight = RECORD_NONE;
 
     for (size_t i = 0; i < n; i++) {
-        if (hits[i].dropped_by)
+        if (!hit_speaks(&hits[i]))
             continue;
         switch (hits[i].entry->role) {
         case ROLE_PROGRESS:

@@ -47,6 +47,36 @@ def test_generated_logs(top, reknit, tmp_path, seed):
     score(top, reknit, tmp_path, tmp_path / "labels.tsv")
 
 
+def read_mentions(top):
+    want, cases = None, []
+    for line in (top / "tests/fixtures/diagnose/mentions.txt").read_text().splitlines():
+        if line.startswith("=== "):
+            want = line[4:]
+        elif want:
+            cases.append((want, line))
+    return cases
+
+
+def test_a_failure_that_is_only_mentioned_is_none(top, reknit, tmp_path):
+    cases = [(want, before, line) for want, line in read_mentions(top)
+             for before in ("", steps(1, 40))]
+    assert len(cases) > 200
+    for i, (_, before, line) in enumerate(cases):
+        (tmp_path / f"{i:04}").write_text(f"{before}{line}\n")
+    run = reknit("diagnose", "--each", "--format", "json", *sorted(tmp_path.iterdir()))
+    assert run.returncode == 0, run.stderr
+    got = [json.loads(line)["class"] for line in run.stdout.splitlines()]
+    assert [(c, line) for c, (_, _, line) in zip(got, cases)] == [(w, line) for w, _, line in cases]
+
+
+def test_the_words_of_an_exception_that_was_raised_count(reknit, tmp_path):
+    log = tmp_path / "job.out"
+    log.write_text(steps(1, 40) + 'Traceback (most recent call last):\n'
+                   '  File "train.py", line 7, in <module>\n'
+                   'ValueError: no checkpoint to load, using the default is not allowed\n')
+    assert verdict(reknit("diagnose", "--format", "json", log))["class"] == "crash"
+
+
 @pytest.mark.parametrize("end", ["checkpoint contains ", "waiting for Metadata", "loaded manifest",
                                  "samples received", "we Expected", "Segmenta",
                                  "Preemption check enabled: Preempti"])
