@@ -53,17 +53,30 @@ static int exit_status_of(const struct exit_fact *x)
     return x->signal ? 128 + x->signal : x->code;
 }
 
+static void leave(struct session *s, int status)
+{
+    size_t left = s->watch ? watch_undelivered(s->watch) : 0;
+
+    if (left > 0)
+        say_loud(s->say, "the last %zu bytes of the output were taken by nobody; they are in %s",
+                 left, s->log_path);
+    sd_event_exit(s->event, status);
+}
+
 void session_maybe_finish(struct session *s)
 {
     bool idle = local_is_idle(s->local);
     bool delivered = !s->watch || watch_is_delivered(s->watch);
 
+    if (idle && !delivered && s->interrupts > 0)
+        session_hurry(s);
+    delivered |= s->impatient || s->interrupts > 1;
     if (s->ended && (!idle || delivered)) {
-        sd_event_exit(s->event, s->end.exit_code);
+        leave(s, s->end.exit_code);
     } else if (pump_is_tilted(s->pump) && idle && delivered) {
         say_loud(s->say, "the job's processes are gone; without a journal nothing is decided, so "
                          "it is not restarted");
-        sd_event_exit(s->event, exit_status_of(&s->exit));
+        leave(s, exit_status_of(&s->exit));
     }
 }
 
@@ -101,6 +114,10 @@ static void on_tilted(void *ctx, const struct err *why)
 {
     struct session *s = ctx;
 
+    if (!s->begun) {
+        s->untold = why ? *why : (struct err){0};
+        return;
+    }
     if (why)
         say_loud(s->say,
                  "the journal cannot be written (%s): the job goes on, but nothing is done "
@@ -161,6 +178,7 @@ static void tear_down(struct session *s)
     keys_free(s->keys);
     closep(&s->master);
     sd_event_source_disable_unref(s->timer);
+    sd_event_source_disable_unref(s->hurry);
     pump_free(s->pump);
     watch_free(s->watch);
     local_free(s->local);
@@ -192,7 +210,8 @@ static void describe_job(struct session *s, struct job_facts *ret)
     STR_COPY(ret->program, "reknit " REKNIT_VERSION);
 }
 
-static void begin(struct session *s)
+/* A job of which nothing can be recorded is not started: nothing could be done for it later. */
+static int begin(struct session *s, struct err *ret)
 {
     const struct story_run *last = story_last_run(&s->story);
     struct event e = session_event(s, EVENT_POLICY);
@@ -206,6 +225,11 @@ static void begin(struct session *s)
     describe_job(s, &e.seen);
     pump_input(s->pump, &e);
     pump_settle(s->pump);
+    s->begun = true;
+    if (!pump_is_tilted(s->pump))
+        return 0;
+    *ret = s->untold;
+    return err_prefix(ret, ret->code, "%s/journal.db", s->home.path);
 }
 
 /* The first attempt did not start: its run is over, and not lost. */
@@ -228,11 +252,15 @@ static int loop(struct session *s)
     int status;
 
     session_tell_lost_run(s);
-    begin(s);
-    s->begun = true;
+    if (begin(s, &e) < 0) {
+        log_error("%s", e.text);
+        session_advise(s, e.code);
+        return EXIT_TROUBLE;
+    }
     if (session_start_attempt(s, 1, 0, &e) < 0)
         return give_up(s, &e);
     status = sd_event_loop(s->event);
+    session_release_signals();
     pump_close(s->pump, &e);
     session_sum_up(s);
     if (s->start_error)
@@ -250,10 +278,13 @@ int session_run(const struct session_options *o)
     struct err e = {0};
     int status = EXIT_TROUBLE;
 
-    if (set_up(&s, &e) < 0)
-        log_error("%s", e.text);
-    else
+    if (set_up(&s, &e) >= 0) {
         status = loop(&s);
+    } else {
+        log_error("%s", e.text);
+        if (s.no_state)
+            session_advise(&s, e.code);
+    }
     tear_down(&s);
     return status;
 }

@@ -2,9 +2,12 @@
 
 /* What is read before the job starts: the policy, and what the runs before left. */
 
+#include "base/log.h"
+#include "base/str.h"
 #include "cli/session_parts.h"
 #include "config/policy_file.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 
 #define JOURNAL_BYTES_MAX (64 << 20) /* looked at when a run begins */
@@ -49,7 +52,7 @@ static int archive_journal(struct session *s, const char *path, struct err *e)
     return journal_open(path, JOURNAL_WRITE, &s->journal, e);
 }
 
-int session_open_state(struct session *s, struct err *e)
+static int open_state(struct session *s, struct err *e)
 {
     char path[PATH_MAX];
     int r = state_journal_path(s->o->name, path, e);
@@ -61,4 +64,50 @@ int session_open_state(struct session *s, struct err *e)
     if (r >= 0)
         r = fold_story(s, e);
     return r < 0 ? r : archive_journal(s, path, e);
+}
+
+int session_open_state(struct session *s, struct err *e)
+{
+    int r = open_state(s, e);
+
+    s->no_state = r < 0;
+    return r;
+}
+
+/* A word for a shell, whatever is in it. */
+static void add_word(struct strbuf *out, const char *s)
+{
+    strbuf_addc(out, '\'');
+    for (; *s; s++)
+        strbuf_adds(out, *s == '\'' ? "'\\''" : (char[]){*s, '\0'});
+    strbuf_addc(out, '\'');
+}
+
+void session_advise(const struct session *s, int error)
+{
+    static const char elsewhere[] =
+        "or keep the state elsewhere: REKNIT_STATE_DIR=/another/folder reknit run ...";
+    _cleanup_strbuf_ struct strbuf folder = {0};
+    char root[PATH_MAX];
+
+    if (error == -EBUSY || state_root(root, NULL) < 0)
+        return;
+    add_word(&folder, s->home.path[0] ? s->home.path : root);
+    switch (error) {
+    case -EISDIR:
+    case -EBADMSG:
+    case -EPROTO:
+        log_error("the job was not started; to move that aside and begin a new journal:");
+        log_error("  (cd %s && mkdir -p unreadable && mv journal.db* unreadable/)",
+                  strbuf_str(&folder));
+        break;
+    case -ENOSPC:
+    case -EDQUOT:
+        log_error("the job was not started; make room (df -h %s), %s", strbuf_str(&folder),
+                  elsewhere);
+        break;
+    default:
+        log_error("the job was not started; make %s a folder that you can write to, %s",
+                  strbuf_str(&folder), elsewhere);
+    }
 }

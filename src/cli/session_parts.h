@@ -44,11 +44,14 @@ struct session {
     struct event start;     /* an INTENT_START that waits for its time */
     sd_event_source *timer; /* for that */
     unsigned interrupts;    /* how often the user asked for the end */
-    int interrupt_signal;
+    sd_event_source *hurry; /* after that: when the end is waited for no longer */
+    bool impatient;         /* that time has come */
     struct ended_facts end;
-    bool unread; /* nobody reads our output any more; that was said */
-    bool ended;  /* JOB_ENDED was committed */
-    bool begun;  /* what happens is about this run; before, it is the end of a lost one */
+    bool unread;       /* nobody reads our output any more; that was said */
+    bool ended;        /* JOB_ENDED was committed */
+    bool begun;        /* what happens is about this run; before, it is the end of a lost one */
+    bool no_state;     /* the lock, the folders or the journal could not be opened */
+    struct err untold; /* why the journal could not be written before that */
 };
 
 /* session.c: inputs for the pump, and the end */
@@ -71,6 +74,9 @@ bool session_never_ran(const struct session *s);
 int session_load_policy(struct session *s, struct err *e);
 int session_open_state(struct session *s, struct err *e); /* lock, folders, journal, story */
 
+/* The job was not started because of that error of its state: says so, and what to do. */
+void session_advise(const struct session *s, int error);
+
 /* session_attempt.c: the life of one attempt, from its start to the end of its output */
 
 extern const struct local_handlers session_local_handlers;
@@ -80,6 +86,11 @@ void session_carry_out(struct session *s, const struct event *intent);
 /* session_signals.c: what the user and the terminal send */
 
 int session_add_signals(struct session *s);
+void session_release_signals(void); /* from now on they end the program, as they usually do */
+
+/* The end was asked for and could be now, if it were not for the reader of our output: it is not
+ * waited for much longer. */
+void session_hurry(struct session *s);
 
 /* session_tell.c: what is said on standard error */
 

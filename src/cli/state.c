@@ -440,6 +440,7 @@ int job_home_open(const char *name, struct job_home *ret, struct err *e)
     if (r < 0) {
         if (h.lock >= 0)
             close(h.lock);
+        STR_COPY(ret->path, h.path);
         return r;
     }
     *ret = h;

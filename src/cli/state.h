@@ -40,7 +40,8 @@ struct job_home {
 
 /* Makes the folder and takes the lock. -EBUSY: somebody runs that job now; the text says who.
  * Waits while the keeper of a run whose reknit was killed still ends its processes, and kills what
- * a run left that lost its keeper too. Then makes run-N, and forgets the oldest of many runs. */
+ * a run left that lost its keeper too. Then makes run-N, and forgets the oldest of many runs. On
+ * failure ret is as it was, but for its path. */
 int job_home_open(const char *name, struct job_home *ret, struct err *e);
 void job_home_close(struct job_home *h); /* the run ended in order: nothing is left behind */
 

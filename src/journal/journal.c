@@ -90,9 +90,33 @@ static int to_errno(int code)
     }
 }
 
+/* What the system said, where SQLite knows only that something failed; 0 = nothing of interest. */
+static int system_errno(sqlite3 *db)
+{
+    int code = sqlite3_extended_errcode(db) & 0xff, error = sqlite3_system_errno(db);
+
+    if (code != SQLITE_CANTOPEN && code != SQLITE_IOERR)
+        return 0;
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EROFS:
+    case EACCES:
+    case EPERM:
+    case EISDIR:
+        return error;
+    default:
+        return 0;
+    }
+}
+
 /* What it means for a person who has a file in his hand, and never heard of SQLite. */
 static const char *db_words(sqlite3 *db)
 {
+    int error = system_errno(db);
+
+    if (error != 0)
+        return strerror(error);
     switch (sqlite3_extended_errcode(db) & 0xff) {
     case SQLITE_NOTADB:
         return "this is not a journal";
@@ -104,6 +128,8 @@ static const char *db_words(sqlite3 *db)
         return "the journal cannot be read or written; is it whole, and the disk sound?";
     case SQLITE_FULL:
         return "the disk is full";
+    case SQLITE_READONLY:
+        return "it may not be written";
     default:
         return sqlite3_errmsg(db);
     }
@@ -111,7 +137,10 @@ static const char *db_words(sqlite3 *db)
 
 static int db_error(sqlite3 *db, struct err *e)
 {
-    return err_set(e, to_errno(sqlite3_extended_errcode(db)), "%s", db_words(db));
+    int error = system_errno(db);
+
+    return err_set(e, error != 0 ? -error : to_errno(sqlite3_extended_errcode(db)), "%s",
+                   db_words(db));
 }
 
 static int run_sql(struct journal *j, const char *sql, struct err *e)
@@ -215,6 +244,8 @@ static int open_file(struct journal *j, const char *path, enum journal_mode mode
     if (sqlite3_open_v2(strbuf_str(&uri), &j->db, flags, NULL) != SQLITE_OK)
         return db_error(j->db, e);
     sqlite3_busy_timeout(j->db, BUSY_MS);
+    if (mode == JOURNAL_WRITE && sqlite3_db_readonly(j->db, "main") == 1)
+        return err_set(e, -EACCES, "it may not be written");
     return 0;
 }
 

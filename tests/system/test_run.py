@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import subprocess
+import time
 import uuid
 
 import pytest
@@ -404,6 +405,42 @@ def test_a_second_signal_ends_everything_at_once(run):
     os.kill(r.pid, signal.SIGINT)
     r.err.expect("once more ends everything")
     os.kill(r.pid, signal.SIGINT)
+    assert r.wait() == 137
+    assert marked(run.mark) == []
+
+
+def pauses(reknit, state, policy, script, options=()):
+    """Its output goes into a pipe that nobody reads until the job is long dead."""
+    return subprocess.Popen(
+        [reknit.path, "run", "--name", "job", "--policy", policy, *options, "--", *sh(script)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "REKNIT_STATE_DIR": str(state)})
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_reader_that_pauses_does_not_keep_reknit_alive(reknit, state, policy, signals):
+    r = pauses(reknit, state, policy, "head -c 300000 /dev/zero | tr '\\0' x; exec 2>&-; exit 0")
+    end = time.monotonic() + PATIENCE
+    while "done" not in reknit("jobs", env={**os.environ, "REKNIT_STATE_DIR": str(state)}).stdout:
+        assert time.monotonic() < end
+    assert r.poll() is None
+    for _ in range(signals):
+        r.send_signal(signal.SIGTERM)
+    said = r.stderr.read()
+    assert r.wait(PATIENCE) == 0
+    taken = len(r.stdout.read())
+    assert f"the last {300000 - taken} bytes" in said and taken < 300000
+    r.stdout.close(), r.stderr.close()
+
+
+def test_two_signals_while_reknit_starts_the_job_are_two(run):
+    """It reads no signals while it compiles its patterns; the job runs already."""
+    r = run(*sh("trap '' INT TERM; while :; do sleep 0.01; done"))
+    while len(marked(run.mark)) < 3:  # reknit, keeper, the job
+        pass
+    for _ in range(2):
+        os.kill(r.pid, signal.SIGTERM)
+        time.sleep(0.005)  # two that the kernel sees as two
     assert r.wait() == 137
     assert marked(run.mark) == []
 

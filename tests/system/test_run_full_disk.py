@@ -100,6 +100,29 @@ def test_a_full_disk_at_the_start_is_an_error(start, disk):
     assert r.out.text() == ""
 
 
+@pytest.mark.parametrize("pages", [0, 4, 8, 9, 10, 12, 16, 24])
+def test_with_little_room_it_runs_to_its_end_or_not_at_all(start, disk, pages):
+    """Wherever the room runs out: a job that was started is not ended for it."""
+    assert start("exit 0", disk / "state").wait() == 0
+    fill(disk)
+    os.truncate(disk / "filler", os.path.getsize(disk / "filler") - pages * 4096)
+    r = start("sleep 0.3; echo ended", disk / "state")
+    status = r.wait()
+    if status == 0:
+        assert r.out.text() == "ended"
+        return
+    assert status == 1 and r.out.text() == ""
+    assert "was not started; make room" in r.err.text() and "REKNIT_STATE_DIR" in r.err.text()
+
+
+def test_a_folder_that_is_read_only(start, disk, reknit):
+    assert start("exit 0", disk / "state").wait() == 0
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    r = start("echo never", disk / "state")
+    assert r.wait() == 1 and r.out.text() == ""
+    assert "Read-only" in r.err.text() and "a folder that you can write to" in r.err.text()
+
+
 def test_a_limit_on_file_sizes_does_not_end_reknit(start, tmp_path):
     """The same without root: SIGXFSZ is what a program gets then."""
     import resource

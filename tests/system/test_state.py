@@ -4,6 +4,8 @@
 import fcntl
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import time
 
@@ -103,6 +105,36 @@ def test_a_dead_holder_is_waited_for_until_its_processes_are_gone(reknit, locked
     fcntl.flock(lock, fcntl.LOCK_UN)
     assert r.wait() == 0
     assert (tmp_path / "ran").exists()
+
+
+# A journal that cannot be used
+
+
+def in_the_way(path, how):
+    path.parent.mkdir(parents=True)
+    if how == "folder":
+        path.mkdir()
+    elif how == "letter":
+        path.write_text("This is a letter and no journal. " * 1000)
+    else:
+        subprocess.run(["sqlite3", path, "create table other (a)"], check=True)
+
+
+@pytest.mark.parametrize("how", ["folder", "letter", "database"])
+def test_what_is_no_journal_can_be_moved_aside_as_advised(reknit, tmp_path, how):
+    """The job is not started, and the advice can be pasted, whatever the path looks like."""
+    if how == "database" and not shutil.which("sqlite3"):
+        pytest.skip("needs sqlite3")
+    state = tmp_path / "it's; here"
+    where = {"cwd": tmp_path, "env": environment(REKNIT_STATE_DIR=str(state))}
+    in_the_way(state / "it/journal.db", how)
+    result = reknit("run", "--name", "it", "--", "touch", "ran", **where)
+    assert result.returncode == 1 and not (tmp_path / "ran").exists()
+    assert "was not started" in result.stderr
+    advice = re.search(r"^reknit: error:   (\(cd .*\))$", result.stderr, re.MULTILINE)[1]
+    subprocess.run(["sh", "-c", advice], check=True)
+    assert reknit("run", "--name", "it", "--", "touch", "ran", **where).returncode == 0
+    assert (tmp_path / "ran").exists() and (state / "it/unreadable/journal.db").exists()
 
 
 def test_replay_takes_a_job_its_folder_or_its_journal(reknit, tmp_path):
