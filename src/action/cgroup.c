@@ -4,15 +4,19 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 16
+#define DEPTH_MAX   16
+#define ENTRIES_MAX 10000 /* of a folder that is looked through */
+#define PREFIX      "reknit-"
 
 /* Where cgroup v2 is mounted: alone (/sys/fs/cgroup) or beside v1 (.../unified). */
 static int find_mount(char *ret, size_t size)
@@ -49,15 +53,36 @@ static int find_own(char *ret, size_t size)
     return -ENOENT;
 }
 
+/* An empty one that is older than that belongs to nobody: a live run's holds its job. */
+#define ABANDONED_S 60
+
+static void remove_abandoned(const char *parent)
+{
+    _cleanup_(closedirp) DIR *dir = opendir(parent);
+    struct dirent *entry;
+    struct stat st;
+
+    for (int i = 0; dir && i < ENTRIES_MAX && (entry = readdir(dir)); i++)
+        if (str_startswith(entry->d_name, PREFIX) &&
+            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_mtime < time(NULL) - ABANDONED_S)
+            unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR); /* refused while it has a process */
+}
+
 void cgroup_create(const char *name, char ret_path[CGROUP_PATH_MAX])
 {
-    char mount[CGROUP_PATH_MAX], own[CGROUP_PATH_MAX];
+    char mount[CGROUP_PATH_MAX], own[CGROUP_PATH_MAX], parent[CGROUP_PATH_MAX];
     int n;
 
+    assert(str_startswith(name, PREFIX));
     ret_path[0] = '\0';
     if (find_mount(mount, sizeof(mount)) < 0 || find_own(own, sizeof(own)) < 0)
         return;
-    n = snprintf(ret_path, CGROUP_PATH_MAX, "%s%s/%s", mount, streq(own, "/") ? "" : own, name);
+    n = snprintf(parent, sizeof(parent), "%s%s", mount, streq(own, "/") ? "" : own);
+    if (n >= (int)sizeof(parent))
+        return;
+    remove_abandoned(parent);
+    n = snprintf(ret_path, CGROUP_PATH_MAX, "%s/%s", parent, name);
     if (n >= CGROUP_PATH_MAX || (mkdir(ret_path, 0755) < 0 && errno != EEXIST))
         ret_path[0] = '\0';
 }

@@ -9,7 +9,8 @@
 
 #define CGROUP_PATH_MAX 512
 
-/* Makes NAME below this process's own cgroup; "" in ret_path when that is not possible. */
+/* Makes NAME ("reknit-...") below this process's own cgroup; "" in ret_path when that is not
+ * possible. Removes what is empty and was left there by runs that were killed. */
 void cgroup_create(const char *name, char ret_path[CGROUP_PATH_MAX]);
 
 /* Removes it when it is empty, with the groups that the job may have made below it. */

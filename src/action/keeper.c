@@ -391,5 +391,7 @@ int keeper_main(int argc, char **argv)
         return EXIT_FAILURE;
     run(&k, sigfd);
     report(&k, &(struct keeper_report){.event = KEEPER_GONE});
+    if (k.alone)
+        cgroup_remove(k.spec.cgroup); /* else reknit does it */
     return EXIT_SUCCESS;
 }

@@ -168,10 +168,27 @@ json_t *chronicle_run_json(const struct story *s, const struct story_run *run, b
     set_seconds(j, "wall_s", run->wall);
     set_seconds(j, "useful_s", run->useful);
     json_object_set_new(j, "goodput",
-                        run->wall > 0 ? json_real((double)run->useful / (double)run->wall)
-                                      : json_null());
+                        run->wall > 0 && story_has_steps(run)
+                            ? json_real((double)run->useful / (double)run->wall)
+                            : json_null());
     VEC_FOREACH (&run->attempts, a)
         json_array_append_new(attempts, attempt_json(a, full));
     json_object_set_new(j, "attempts", attempts);
+    return j;
+}
+
+json_t *chronicle_no_run_json(void)
+{
+    static const char *const unknown[] = {"command", "directory",   "began",
+                                          "ended",   "exit_status", "goodput"};
+    json_t *j = json_object();
+
+    set_number(j, "schema", 1, -1);
+    set_text(j, "state", "not started");
+    for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
+        json_object_set_new(j, unknown[i], json_null());
+    set_seconds(j, "wall_s", 0);
+    set_seconds(j, "useful_s", 0);
+    json_object_set_new(j, "attempts", json_array());
     return j;
 }

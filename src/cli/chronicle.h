@@ -19,4 +19,7 @@ bool chronicle_is_alive(const char *name);
 json_t *chronicle_run_json(const struct story *s, const struct story_run *run, bool alive,
                            bool full);
 
+/* The same of a run that never began: no attempts, nothing known. */
+json_t *chronicle_no_run_json(void);
+
 #endif

@@ -142,8 +142,18 @@ static void on_intent(void *ctx, const struct event *intent)
     session_carry_out(ctx, intent);
 }
 
-static const struct pump_handlers pump_handlers = {
-    .happened = on_happened, .intent = on_intent, .tilted = on_tilted, .stalled = on_stalled};
+static void on_past(void *ctx, const struct event *e)
+{
+    struct session *s = ctx;
+
+    story_add(&s->story, e);
+}
+
+static const struct pump_handlers pump_handlers = {.past = on_past,
+                                                   .happened = on_happened,
+                                                   .intent = on_intent,
+                                                   .tilted = on_tilted,
+                                                   .stalled = on_stalled};
 
 /* From beginning to end */
 
@@ -216,7 +226,7 @@ static int begin(struct session *s, struct err *ret)
     const struct story_run *last = story_last_run(&s->story);
     struct event e = session_event(s, EVENT_POLICY);
 
-    if (last && !last->over)
+    if (last && !last->over && !s->archived)
         session_input(s, EVENT_RUNNER_LOST);
     e.job[0] = '\0';
     e.policy = s->policy;
@@ -225,8 +235,8 @@ static int begin(struct session *s, struct err *ret)
     describe_job(s, &e.seen);
     pump_input(s->pump, &e);
     pump_settle(s->pump);
-    s->begun = true;
-    if (!pump_is_tilted(s->pump))
+    s->begun = !pump_is_tilted(s->pump);
+    if (s->begun)
         return 0;
     *ret = s->untold;
     return err_prefix(ret, ret->code, "%s/journal.db", s->home.path);
@@ -243,6 +253,17 @@ static int give_up(struct session *s, const struct err *why)
         pump_settle(s->pump);
     }
     pump_close(s->pump, &e);
+    session_sum_up(s, EXIT_TROUBLE, why->text);
+    return EXIT_TROUBLE;
+}
+
+/* Nothing of this run is recorded. */
+static int not_begun(struct session *s, const struct err *why, bool advise)
+{
+    log_error("%s", why->text);
+    if (advise)
+        session_advise(s, why->code);
+    session_sum_up(s, EXIT_TROUBLE, why->text);
     return EXIT_TROUBLE;
 }
 
@@ -252,20 +273,19 @@ static int loop(struct session *s)
     int status;
 
     session_tell_lost_run(s);
-    if (begin(s, &e) < 0) {
-        log_error("%s", e.text);
-        session_advise(s, e.code);
-        return EXIT_TROUBLE;
-    }
+    if (begin(s, &e) < 0)
+        return not_begun(s, &e, true);
     if (session_start_attempt(s, 1, 0, &e) < 0)
         return give_up(s, &e);
     status = sd_event_loop(s->event);
     session_release_signals();
     pump_close(s->pump, &e);
-    session_sum_up(s);
-    if (s->start_error)
-        return s->start_error == ENOENT ? 127 : 126;
-    return status < 0 ? EXIT_TROUBLE : status;
+    if (s->start_error != 0)
+        status = s->start_error == ENOENT ? 127 : 126;
+    else if (status < 0)
+        status = EXIT_TROUBLE;
+    session_sum_up(s, status, NULL);
+    return status;
 }
 
 int session_run(const struct session_options *o)
@@ -276,15 +296,12 @@ int session_run(const struct session_options *o)
                         .terminal = {.user = -1},
                         .story = {.last_run_only = true}};
     struct err e = {0};
-    int status = EXIT_TROUBLE;
+    int status;
 
-    if (set_up(&s, &e) >= 0) {
+    if (set_up(&s, &e) >= 0)
         status = loop(&s);
-    } else {
-        log_error("%s", e.text);
-        if (s.no_state)
-            session_advise(&s, e.code);
-    }
+    else
+        status = not_begun(&s, &e, s.no_state);
     tear_down(&s);
     return status;
 }

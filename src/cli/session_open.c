@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#define JOURNAL_BYTES_MAX (64 << 20) /* looked at when a run begins */
+#define FOLDED_BYTES_MAX (16 << 20) /* looked at when a run begins */
+#define TAIL_EVENTS      2000
 
 int session_load_policy(struct session *s, struct err *e)
 {
@@ -24,31 +25,35 @@ int session_load_policy(struct session *s, struct err *e)
     return policy_load(found, &s->policy, e);
 }
 
-static int fold_story(struct session *s, struct err *e)
+/* The newest events alone: enough to say where a run was when it was killed. */
+static int read_tail(struct session *s, struct err *e)
 {
     _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
     _cleanup_(freep) struct event *event = xnew(struct event);
-    int r = journal_read(s->journal, 0, &cursor, e);
+    uint64_t last = journal_last_seq(s->journal);
+    int r = journal_read(s->journal, last > TAIL_EVENTS ? last - TAIL_EVENTS : 0, &cursor, e);
 
     while (r >= 0 && (r = journal_next(cursor, event, e)) > 0)
-        story_add(&s->story, event);
+        story_add_tail(&s->story, event);
     return r;
 }
 
-/* A journal that has grown large is put beside the logs of the run before, and goes with them. What
- * it taught about the job's rhythm is learned anew. Not after a lost run: that is still to be told.
- */
+/* Beginning reads the whole journal, 4 us an event. So one that has grown large is put beside the
+ * logs of the run before, and goes with them. What it taught about the job's rhythm is learned
+ * anew. */
 static int archive_journal(struct session *s, const char *path, struct err *e)
 {
-    const struct story_run *last = story_last_run(&s->story);
     struct stat st;
+    int r;
 
-    if (!last || !last->over || stat(path, &st) < 0 || st.st_size < JOURNAL_BYTES_MAX)
+    if (stat(path, &st) < 0 || st.st_size < FOLDED_BYTES_MAX)
         return 0;
-    s->journal = journal_free(s->journal); /* nothing stays in the WAL */
+    r = read_tail(s, e);
+    if (r < 0)
+        return r;
+    s->archived = true;
+    s->journal = journal_free(s->journal); /* what is in the WAL goes into the file */
     job_home_archive(&s->home, path);
-    story_done(&s->story);
-    s->story = (struct story){.last_run_only = true};
     return journal_open(path, JOURNAL_WRITE, &s->journal, e);
 }
 
@@ -61,8 +66,6 @@ static int open_state(struct session *s, struct err *e)
         r = job_home_open(s->o->name, &s->home, e);
     if (r >= 0)
         r = journal_open(path, JOURNAL_WRITE, &s->journal, e);
-    if (r >= 0)
-        r = fold_story(s, e);
     return r < 0 ? r : archive_journal(s, path, e);
 }
 

@@ -15,8 +15,6 @@
 #include "source/keys.h"
 #include "source/terminal.h"
 
-#define JOURNAL_BYTES_MAX (64 << 20) /* looked at when a run begins */
-
 struct session {
     const struct session_options *o;
     sd_event *event;
@@ -50,6 +48,7 @@ struct session {
     bool unread;       /* nobody reads our output any more; that was said */
     bool ended;        /* JOB_ENDED was committed */
     bool begun;        /* what happens is about this run; before, it is the end of a lost one */
+    bool archived;     /* what came before this run was put aside: it is not in the journal */
     bool no_state;     /* the lock, the folders or the journal could not be opened */
     struct err untold; /* why the journal could not be written before that */
 };
@@ -72,7 +71,7 @@ bool session_never_ran(const struct session *s);
 /* session_open.c: what is read before the job starts */
 
 int session_load_policy(struct session *s, struct err *e);
-int session_open_state(struct session *s, struct err *e); /* lock, folders, journal, story */
+int session_open_state(struct session *s, struct err *e); /* lock, folders, journal */
 
 /* The job was not started because of that error of its state: says so, and what to do. */
 void session_advise(const struct session *s, int error);
@@ -96,6 +95,6 @@ void session_hurry(struct session *s);
 
 void session_tell(struct session *s, const struct event *e);
 void session_tell_lost_run(struct session *s);
-void session_sum_up(struct session *s);
+void session_sum_up(struct session *s, int status, const char *error); /* NULL: none */
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static void say_decision(struct session *s, const struct story_attempt *a)
 {
@@ -74,28 +75,40 @@ static void say_line(void *ctx, const char *text)
     say(s->say, "%s", text);
 }
 
-static void print_json(struct session *s, const struct story_run *run)
+static void print_json(struct session *s, const struct story_run *run, int status,
+                       const char *error)
 {
-    json_t *j = chronicle_run_json(&s->story, run, false, false);
+    char words[256];
+    json_t *j = run ? chronicle_run_json(&s->story, run, false, false) : chronicle_no_run_json();
 
-    say_free(s->say); /* what was said comes before */
-    s->say = NULL;
+    json_object_set_new(j, "job", json_string(s->o->name));
+    json_object_set_new(j, "exit_status", json_integer(status));
+    if (!error && s->start_error != 0) {
+        STR_PRINTF(words, "cannot run '%s': %s", s->o->argv[0], strerror(s->start_error));
+        error = words;
+    }
+    if (error) {
+        str_sanitize(words, sizeof(words), error, strlen(error));
+        json_object_set_new(j, "error", json_string(words));
+    }
+    s->say = say_free(s->say); /* what was said comes before */
     json_dumpf(j, stderr, JSON_SORT_KEYS | JSON_COMPACT);
     fputc('\n', stderr);
     json_decref(j);
 }
 
-void session_sum_up(struct session *s)
+void session_sum_up(struct session *s, int status, const char *error)
 {
-    struct story_run *run = story_last_run(&s->story);
+    struct story_run *run = s->begun ? story_last_run(&s->story) : NULL;
 
-    if (!run || run->attempts.n == 0 || session_never_ran(s))
-        return;
-    story_account(run, pump_now(s->pump));
+    if (run)
+        story_account(run, pump_now(s->pump));
     if (s->o->json) {
-        print_json(s, run);
+        print_json(s, run, status, error);
         return;
     }
+    if (!run || run->attempts.n == 0 || session_never_ran(s))
+        return;
     narrate_summary(run, say_line, s);
     if (run->over && run->end.action == ACTION_STOP && s->interrupts == 0)
         say(s->say, "stopped; 'reknit explain %s' tells why", s->o->name);

@@ -386,13 +386,16 @@ static int make_run(struct job_home *h, struct err *e)
 
 void job_home_archive(const struct job_home *h, const char *path)
 {
-    char folder[PATH_MAX], to[PATH_MAX];
+    static const char *const files[] = {"", "-wal", "-shm"}; /* a WAL is read with any journal */
+    char folder[PATH_MAX], from[PATH_MAX], to[PATH_MAX];
 
-    if (path_printf(folder, NULL, "%s/run-%u", h->path, h->run - 1) < 0 ||
-        path_printf(to, NULL, "%s/journal.db", folder) < 0)
+    if (path_printf(folder, NULL, "%s/run-%u", h->path, h->run - 1) < 0)
         return;
     mkdir(folder, 0700); /* it may have been tidied away */
-    rename(path, to);
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+        if (path_printf(from, NULL, "%s%s", path, files[i]) >= 0 &&
+            path_printf(to, NULL, "%s/journal.db%s", folder, files[i]) >= 0)
+            rename(from, to);
 }
 
 static void make_run_id(char ret[RUN_ID_LEN])

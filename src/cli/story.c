@@ -216,6 +216,23 @@ void story_add(struct story *s, const struct event *e)
         add_to_attempt(a, e);
 }
 
+void story_add_tail(struct story *s, const struct event *e)
+{
+    struct event missing = {.time_us = e->time_us, .attempt = e->attempt};
+
+    STR_COPY(missing.job, e->job);
+    if (s->runs.n == 0 && e->kind != EVENT_JOB_SEEN) {
+        missing.kind = EVENT_JOB_SEEN;
+        story_add(s, &missing);
+    }
+    if (e->attempt > 0 && e->kind != EVENT_ATTEMPT_STARTED && s->runs.n > 0 &&
+        story_last_run(s)->attempts.n == 0) {
+        missing.kind = EVENT_ATTEMPT_STARTED;
+        story_add(s, &missing);
+    }
+    story_add(s, e);
+}
+
 /* The first step of the nearest later attempt that got to one, STEP_NONE = there is none. */
 static int64_t resumed_at(const struct story_run *run, size_t i, bool *ret_reset)
 {

@@ -61,6 +61,9 @@ struct story {
 };
 
 void story_add(struct story *s, const struct event *e);
+
+/* The same for a journal that is read from somewhere in its middle: what is missing is assumed. */
+void story_add_tail(struct story *s, const struct event *e);
 void story_done(struct story *s);
 #define _cleanup_story_ __attribute__((cleanup(story_done)))
 

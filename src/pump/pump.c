@@ -220,6 +220,8 @@ static int fold(struct pump *p, struct err *e)
 
     while (r >= 0 && (r = journal_next(cursor, event, e)) > 0) {
         core_fold(p->core, event);
+        if (p->handlers.past)
+            p->handlers.past(p->ctx, event);
         /* Time never runs backwards in a journal, whatever the wall clock did since. */
         if (event->time_us > pump_now(p))
             p->clock_offset += event->time_us - pump_now(p);

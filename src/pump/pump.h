@@ -14,6 +14,8 @@
 #include <systemd/sd-event.h>
 
 struct pump_handlers {
+    /* Every event that the journal holds when the pump is made, in order; NULL: of no interest. */
+    void (*past)(void *ctx, const struct event *e);
     /* Every event, inputs too, in order, once it was committed; while tilted also without. */
     void (*happened)(void *ctx, const struct event *e);
     /* To be carried out; the result comes back by pump_input(). Never called while tilted. */

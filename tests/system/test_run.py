@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`reknit run` with real processes: output, exit status, signals, process trees, restarts."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import re
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 import uuid
@@ -292,6 +294,28 @@ def test_the_summary_as_json(run):
     assert not r.err.find("goodput \\d+ %")
 
 
+@pytest.mark.parametrize("how", ["no command", "no folder for logs", "no journal"])
+def test_a_job_that_does_not_start_has_a_result_too(run, state, tmp_path, how):
+    options, command, status = ["--format", "json"], "true", 1
+    if how == "no command":
+        command, status = "/no/such/command", 127
+    elif how == "no folder for logs":
+        (tmp_path / "file").touch()
+        options += ["--log-dir", tmp_path / "file/logs"]
+    else:
+        (state / "job/journal.db").mkdir(parents=True)
+    r = run(command, options=options)
+    assert r.wait() == status
+    result = json.loads(r.err.lines[-1])
+    assert result["exit_status"] == status and result["job"] == "job" and result["error"]
+    assert result["goodput"] is None and result["error"] in r.err.text()
+
+
+def test_without_steps_there_is_no_goodput(run, verb):
+    assert run("true").wait() == 0
+    assert json.loads(verb("explain", "--format", "json", "job").stdout)["goodput"] is None
+
+
 # A reader that pauses
 
 
@@ -376,6 +400,67 @@ def test_nothing_of_the_last_attempt_is_alive_when_the_next_starts(run, tmp_path
     assert not (tmp_path / "job/violations").exists()
     assert len((tmp_path / "job/daemons").read_text().split()) == 2
     assert marked(run.mark) == []
+
+
+# What the runs before left
+
+
+def grow(journal, mib):
+    """Steps, as a run of days writes them; its end is missing, as after a kill."""
+    with contextlib.closing(sqlite3.connect(journal)) as db:
+        last = list(db.execute("SELECT seq, time_us, body FROM event WHERE kind = 'signal' ORDER BY seq"))[-1]
+        seq, body = db.execute("SELECT max(seq) FROM event").fetchone()[0], json.loads(last[2])
+        rows = []
+        for i in range(mib * 5000):
+            body["step"]["step"] = i + 1
+            rows.append((seq + i + 1, last[1] + i, json.dumps(body)))
+        db.executemany("INSERT INTO event VALUES (?, 0, ?, 'signal', 'job', 1, ?)", rows)
+        db.commit()
+    return len(rows)
+
+
+def test_a_journal_that_has_grown_large_is_put_aside(run, verb, replays, state):
+    """Beginning reads the journal: that must not take longer with every run."""
+    r = run(*sh("echo 'step 1/9 | loss 1'; read line"), stdin=subprocess.PIPE)
+    r.out.expect("step 1")
+    end = time.monotonic() + PATIENCE
+    while '"last_step": 1' not in json.dumps(json.loads(verb("jobs", "--format", "json").stdout)):
+        assert time.monotonic() < end
+    r.kill()
+    steps = grow(state / "job/journal.db", 20)
+    r = run("true")
+    assert r.wait() == 0
+    assert "was killed" in r.err.text() and f"in attempt 1, after step {steps}" in r.err.text()
+    assert (state / "job/journal.db").stat().st_size < 1 << 20
+    assert (state / "job/run-1/journal.db").stat().st_size > 16 << 20
+    assert not (state / "job/run-1/journal.db-wal").exists()
+    replays()
+
+
+def cgroups(run_id):
+    return [m for m in pathlib.Path("/proc/mounts").read_text().splitlines() if " cgroup2 " in m
+            for m in pathlib.Path(m.split()[1]).rglob(f"reknit-{run_id}")]
+
+
+def test_no_cgroup_is_left_by_a_run_that_was_killed(run, state):
+    r = run(*sh("echo $REKNIT_RUN; sleep 1000"))
+    r.out.expect(".")
+    run_id = r.out.lines[0]
+    if not cgroups(run_id):
+        pytest.skip("no cgroup can be made here")
+    keeper = r.keeper()
+    r.kill()
+    await_end(keeper)
+    assert cgroups(run_id) == []
+    r = run(*sh("echo $REKNIT_RUN; sleep 1000"))
+    r.out.expect(".")
+    run_id, keeper = r.out.lines[0], r.keeper()
+    os.kill(r.pid, signal.SIGSTOP)
+    kill_quietly(keeper)
+    r.kill()
+    assert cgroups(run_id) != []
+    assert run("true").wait() == 0
+    assert cgroups(run_id) == []
 
 
 # Ending it

@@ -348,6 +348,30 @@ static void a_story_may_be_of_the_last_run_only(void **state)
     story_done(&b.story);
 }
 
+/* Read from somewhere in its middle, a journal still says where the job was. */
+static void the_tail_of_a_journal_tells_where_it_was(void **state)
+{
+    struct story s = {.last_run_only = true};
+    struct event e = {.kind = EVENT_SIGNAL, .attempt = 3, .time_us = 1000, .job = "train"};
+    const struct story_attempt *a;
+
+    (void)state;
+    e.signal = signal_make(SIGNAL_STEP, PROVENANCE_JOB_TEXT);
+    e.signal.step.step = 4711;
+    story_add_tail(&s, &e);
+    e.time_us = 2000;
+    e.signal.step.step = 4712;
+    story_add_tail(&s, &e);
+    a = story_last_attempt(story_last_run(&s));
+    assert_non_null(a);
+    assert_int_equal(a->number, 3);
+    assert_int_equal(a->last_step, 4712);
+    assert_int_equal(s.last_event, 2000);
+    assert_string_equal(s.job, "train");
+    assert_false(story_last_run(&s)->over);
+    story_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_long_table_is_cut_in_the_middle),
         cmocka_unit_test(without_steps_no_goodput_is_claimed),
         cmocka_unit_test(a_story_may_be_of_the_last_run_only),
+        cmocka_unit_test(the_tail_of_a_journal_tells_where_it_was),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
