@@ -93,6 +93,28 @@ static void mix_stream(struct line *l, const char *kind, int64_t n)
     l->stream = hash_bytes(h, &n, sizeof(n));
 }
 
+/* "[rank7] ", "[rank=7] ", "[process=7] " of programs that name themselves. "[Rank 7] " is part of
+ * PyTorch's messages. */
+static size_t take_named(struct line *l, struct cursor c)
+{
+    static const char *const words[] = {"[rank", "[rank=", "[process=", "[proc="};
+    const char *from = c.s;
+    int64_t n;
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+        c.s = from;
+        if (!skip_text(&c, words[i]))
+            continue;
+        skip_blank(&c);
+        if (!skip_number(&c, &n) || !skip_text(&c, "] ") || n > INT32_MAX)
+            continue;
+        l->rank = (int32_t)n;
+        mix_stream(l, "[rank", n);
+        return (size_t)(c.s - from);
+    }
+    return 0;
+}
+
 /* "[rank7]:", "[default3]:" */
 static size_t take_bracketed(struct line *l, struct cursor c, const char *word, int32_t *rank)
 {
@@ -149,20 +171,22 @@ static size_t take_mpirun(struct line *l, struct cursor c)
     return (size_t)(c.s - from);
 }
 
-/* "(TrainWorker pid=4242, ip=10.0.0.3) " of Ray. */
+/* "(TrainWorker pid=4242, ip=10.0.0.3) " and "(raylet, ip=10.0.0.3) " of Ray. */
 static size_t take_actor(struct line *l, struct cursor c)
 {
     struct cursor ip = {0};
     const char *from = c.s, *close;
-    int64_t pid;
+    int64_t pid = 0;
 
     close = memchr(c.s, ')', (size_t)(c.end - c.s) < 160 ? (size_t)(c.end - c.s) : 160);
     if (!close || !skip_text(&c, "("))
         return 0;
-    while (c.s < close && (isalnum((unsigned char)*c.s) || strchr("_.<>:()[]", *c.s)))
-        c.s++;
-    if (!skip_text(&c, " pid=") || !skip_number(&c, &pid))
-        return 0;
+    if (!skip_text(&c, "raylet")) {
+        while (c.s < close && (isalnum((unsigned char)*c.s) || strchr("_.<>:()[]", *c.s)))
+            c.s++;
+        if (!skip_text(&c, " pid=") || !skip_number(&c, &pid))
+            return 0;
+    }
     if (skip_text(&c, ", ip=") && skip_host(&c, &ip))
         set_node(l, &ip);
     if (c.s != close)
@@ -263,7 +287,7 @@ static size_t take_clock(struct prefix *p, struct cursor c)
         (!bracket && r.end < n && !strchr(" :|]", c.s[r.end])))
         return 0;
     p->found |= FOUND_CLOCK;
-    p->syslog = isupper((unsigned char)c.s[r.begin]);
+    p->syslog = !bracket && isupper((unsigned char)c.s[r.begin]);
     c.s += r.end + bracket;
     skip_text(&c, ":");
     skip_blank(&c);
@@ -333,40 +357,71 @@ static size_t take_facility(struct cursor c)
     return 0;
 }
 
-/* "[pod/trainer-3/pytorch] " of kubectl logs --prefix. */
+/* "[pod/trainer-3/pytorch] " of kubectl logs --prefix. What is placed, moved and kept out there is
+ * the pod, so it stands for the node. */
 static size_t take_pod(struct line *l, struct cursor c)
 {
     const char *from = c.s, *close;
+    struct cursor pod;
 
-    if (!skip_text(&c, "[pod/"))
+    if (!skip_text(&c, "[pod/") || !skip_host(&c, &pod) || !skip_text(&c, "/"))
         return 0;
     close = memchr(c.s, ']', (size_t)(c.end - c.s) < 200 ? (size_t)(c.end - c.s) : 200);
     if (!close)
         return 0;
+    set_node(l, &pod);
     mix_stream(l, "pod", (int64_t)hash_bytes(HASH_INIT, from, (size_t)(close - from)));
     c.s = close + 1;
     skip_blank(&c);
     return (size_t)(c.s - from);
 }
 
-/* "gpu-n3: " of pdsh and clush. A name with a hyphen and a number, for plain words stand before a
- * colon in many messages. */
+/* Whether a time stands right at c, bare or in brackets. */
+static bool clock_follows(const struct prefix *p, struct cursor c)
+{
+    struct log_clock clock = *p->clock;
+    struct clock_reading r;
+    usec_t uptime;
+
+    if (clock_read_uptime(c.s, (size_t)(c.end - c.s), &uptime) > 0)
+        return true;
+    return clock_read(&clock, c.s, (size_t)(c.end - c.s), &r) &&
+           r.begin == (size_t)(c.s < c.end && *c.s == '[');
+}
+
+/* Words that a number follows, in kernel messages and of programs, and that look like a host. */
+static bool is_no_host(const struct cursor *host)
+{
+    static const char *const words[] = {"nvidia-", "dm-",   "md-",    "cuda-", "python-",
+                                        "lib",     "step-", "epoch-", "rank-", "stage-"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if ((size_t)(host->end - host->s) > strlen(words[i]) &&
+            strncmp(host->s, words[i], strlen(words[i])) == 0)
+            return true;
+    return !islower((unsigned char)*host->s) || !isdigit((unsigned char)host->end[-1]) ||
+           is_source_file(host);
+}
+
+/* "gpu-n3: " of pdsh and clush, "gpu-n3 " in front of a rank or time. A name with a hyphen and a
+ * number, for plain words stand before a colon in many messages; where a kernel's time follows, the
+ * number is enough. */
 static size_t take_host(struct prefix *p, struct cursor c)
 {
-    /* Names in kernel messages and of libraries that look like hosts. */
-    static const char *const devices[] = {"nvidia-", "dm-", "md-",  "cuda-",
-                                          "python-", "lib", "step-"};
     struct cursor host;
-    const char *from = c.s, *hyphen;
+    const char *from = c.s;
+    bool hyphen, bracket;
 
-    if (p->found & FOUND_HOST || p->line->node[0] || !skip_host(&c, &host) || !skip_text(&c, ": "))
+    if (p->found & FOUND_HOST || p->line->node[0] || !skip_host(&c, &host) || is_no_host(&host))
         return 0;
-    for (size_t i = 0; i < ARRAY_SIZE(devices); i++)
-        if (strncmp(host.s, devices[i], strlen(devices[i])) == 0)
+    hyphen = memchr(host.s, '-', (size_t)(host.end - host.s)) != NULL;
+    if (!skip_text(&c, ": ")) {
+        if (!hyphen || !skip_text(&c, " ") ||
+            !((c.end - c.s > 5 && memcmp(c.s, "[rank", 5) == 0) || clock_follows(p, c)))
             return 0;
-    hyphen = memrchr(host.s, '-', (size_t)(host.end - host.s));
-    if (!islower((unsigned char)*host.s) || !hyphen || hyphen + 1 >= host.end ||
-        !isdigit((unsigned char)host.end[-1]) || is_source_file(&host))
+    }
+    bracket = c.s < c.end && *c.s == '[';
+    if (!hyphen && !(bracket && clock_follows(p, c)))
         return 0;
     p->found |= FOUND_HOST;
     set_node(p->line, &host);
@@ -380,7 +435,7 @@ static size_t take_in_brackets(struct prefix *p, struct cursor c)
     struct line *l = p->line;
     size_t n;
 
-    if ((n = take_bracketed(l, c, "[rank", &l->rank)) > 0 ||
+    if ((n = take_bracketed(l, c, "[rank", &l->rank)) > 0 || (n = take_named(l, c)) > 0 ||
         (n = take_bracketed(l, c, "[default", &l->local_rank)) > 0 || (n = take_mpirun(l, c)) > 0 ||
         (n = take_pod(l, c)) > 0 || (n = take_uptime(l, c)) > 0)
         return n;
