@@ -21,6 +21,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MACHINES_MAX 10000 /* more nodes, or GPUs in one of them, are a slip */
+
 struct event session_event(const struct session *s, enum event_kind kind)
 {
     struct event e = {.kind = kind, .attempt = s->attempt};
@@ -220,6 +222,38 @@ static void describe_job(struct session *s, struct job_facts *ret)
     STR_COPY(ret->program, "reknit " REKNIT_VERSION);
 }
 
+static uint32_t count_from(const char *const names[])
+{
+    long long n;
+
+    for (; *names; names++) {
+        const char *value = getenv(*names);
+
+        if (value && str_to_i64(value, &n) == 0 && n > 0 && n <= MACHINES_MAX)
+            return (uint32_t)n;
+    }
+    return 0;
+}
+
+/* How large the job is: for the budgets that protect others, and for keeping a GPU out of it. */
+static void measure_job(struct session *s, struct job_facts *ret)
+{
+    static const char *const nodes[] = {"SLURM_JOB_NUM_NODES", "SLURM_NNODES", NULL};
+    static const char *const gpus[] = {"SLURM_GPUS_ON_NODE", NULL};
+    struct gpu_places places = {.visible = getenv("CUDA_VISIBLE_DEVICES"),
+                                .order = getenv("CUDA_DEVICE_ORDER")};
+    uint32_t here;
+
+    s->n_gpus = gpus_list(&places, s->gpus);
+    for (uint32_t i = 0; i < s->n_gpus; i++)
+        STR_COPY(ret->devices[i], s->gpus[i].name);
+    ret->n_devices = s->n_gpus;
+    here = s->n_gpus > 0 ? s->n_gpus : count_from(gpus);
+    ret->nodes = count_from(nodes);
+    if (here <= MACHINES_MAX)
+        ret->gpus = here * (ret->nodes > 0 ? ret->nodes : 1);
+}
+
 /* A job of which nothing can be recorded is not started: nothing could be done for it later. */
 static int begin(struct session *s, struct err *ret)
 {
@@ -233,6 +267,7 @@ static int begin(struct session *s, struct err *ret)
     pump_input(s->pump, &e);
     e = session_event(s, EVENT_JOB_SEEN);
     describe_job(s, &e.seen);
+    measure_job(s, &e.seen);
     pump_input(s->pump, &e);
     pump_settle(s->pump);
     s->begun = !pump_is_tilted(s->pump);
@@ -275,7 +310,7 @@ static int loop(struct session *s)
     session_tell_lost_run(s);
     if (begin(s, &e) < 0)
         return not_begun(s, &e, true);
-    if (session_start_attempt(s, 1, 0, &e) < 0)
+    if (session_start_attempt(s, NULL, &e) < 0)
         return give_up(s, &e);
     status = sd_event_loop(s->event);
     session_release_signals();

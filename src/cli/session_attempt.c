@@ -202,12 +202,60 @@ static int watch_streams(struct session *s, struct streams *st, struct err *e)
     return r;
 }
 
+/* The environment that attempts have of us. */
+struct additions {
+    char attempt[64], restarts[64], run[64], step[64];
+    struct strbuf cuda, container;
+    char *list[7];
+};
+
+/* A container runtime reads another name; who uses none does not get it. */
+static void add_gpus(const struct session *s, struct additions *a, size_t *n)
+{
+    const struct intent_facts *how = &s->how;
+    _cleanup_strbuf_ struct strbuf rest = {0};
+
+    if (how->n_without == 0)
+        return;
+    gpus_name_rest(s->gpus, s->n_gpus, how->without, how->n_without, &rest);
+    strbuf_addf(&a->cuda, "CUDA_VISIBLE_DEVICES=%s", strbuf_str(&rest));
+    a->list[(*n)++] = a->cuda.s;
+    if (!getenv("NVIDIA_VISIBLE_DEVICES"))
+        return;
+    strbuf_addf(&a->container, "NVIDIA_VISIBLE_DEVICES=%s", strbuf_str(&rest));
+    a->list[(*n)++] = a->container.s;
+}
+
+static void make_additions(const struct session *s, struct additions *a)
+{
+    size_t n = 0;
+
+    memset(a, 0, sizeof(*a));
+    STR_PRINTF(a->attempt, "REKNIT_ATTEMPT=%" PRIu32, s->attempt);
+    STR_PRINTF(a->restarts, "REKNIT_RESTART_COUNT=%" PRIu32, s->attempt - 1);
+    STR_PRINTF(a->run, "REKNIT_RUN=%s", s->home.run_id);
+    a->list[n++] = a->attempt;
+    a->list[n++] = a->restarts;
+    a->list[n++] = a->run;
+    if (s->how.after_step != STEP_NONE) {
+        STR_PRINTF(a->step, "REKNIT_FAILED_AFTER_STEP=%" PRId64, s->how.after_step);
+        a->list[n++] = a->step;
+    }
+    add_gpus(s, a, &n);
+}
+
+static void additions_done(struct additions *a)
+{
+    strbuf_done(&a->cuda);
+    strbuf_done(&a->container);
+}
+
 static int launch(struct session *s, const struct streams *st, struct err *e)
 {
-    char attempt[64], restarts[64], run[64], cgroup[64];
-    char *env[] = {attempt, restarts, run, NULL};
+    __attribute__((cleanup(additions_done))) struct additions add;
+    char cgroup[64];
     struct local_spec spec = {.argv = s->o->argv,
-                              .env = env,
+                              .env = add.list,
                               .in = st->job[0] < 0 ? STDIN_FILENO : st->job[0],
                               .out = st->job[1],
                               .err = st->job[2],
@@ -218,9 +266,7 @@ static int launch(struct session *s, const struct streams *st, struct err *e)
                               .cgroup_name = cgroup};
     int r;
 
-    snprintf(attempt, sizeof(attempt), "REKNIT_ATTEMPT=%" PRIu32, s->attempt);
-    snprintf(restarts, sizeof(restarts), "REKNIT_RESTART_COUNT=%" PRIu32, s->attempt - 1);
-    snprintf(run, sizeof(run), "REKNIT_RUN=%s", s->home.run_id);
+    make_additions(s, &add);
     snprintf(cgroup, sizeof(cgroup), "reknit-%s", s->home.run_id);
     r = local_start(s->local, &spec, e);
     if (r < 0)
@@ -249,21 +295,22 @@ static int start_scanning(struct session *s, struct err *e)
     return r;
 }
 
-int session_start_attempt(struct session *s, uint32_t number, uint64_t intent, struct err *e)
+int session_start_attempt(struct session *s, const struct event *start, struct err *e)
 {
     _cleanup_streams_ struct streams st;
     struct watch *last;
     int r;
 
-    s->attempt = number;
-    s->intent = intent;
+    s->attempt = start ? start->attempt : 1;
+    s->intent = start ? start->seq : 0;
+    s->how = start ? start->intended : (struct intent_facts){.after_step = STEP_NONE};
     s->started = false;
     s->start_error = 0;
     name_log(s);
-    if (number == 1)
+    if (s->attempt == 1)
         say(s->say, "job %s, attempt 1; its output is kept in %s", s->o->name, s->log_path);
     else
-        say(s->say, "attempt %" PRIu32 " starts", number);
+        say(s->say, "attempt %" PRIu32 " starts", s->attempt);
     r = streams_open(&s->terminal, &st);
     if (r < 0)
         return err_set(e, r, "cannot make the job's streams: %s", strerror(-r));
@@ -299,7 +346,7 @@ static int on_start_time(sd_event_source *source, uint64_t usec, void *userdata)
     s->start.seq = 0;
     if (intent.seq == 0 || s->ended)
         return 0;
-    if (session_start_attempt(s, intent.attempt, intent.seq, &e) < 0)
+    if (session_start_attempt(s, &intent, &e) < 0)
         session_report(s, &intent, OUTCOME_FAILED, e.text);
     return 0;
 }

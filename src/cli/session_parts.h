@@ -12,6 +12,7 @@
 #include "cli/watch.h"
 #include "extract/catalog.h"
 #include "pump/pump.h"
+#include "source/gpus.h"
 #include "source/keys.h"
 #include "source/terminal.h"
 
@@ -31,10 +32,13 @@ struct session {
 
     struct watch *watch; /* of the present or last attempt */
     struct keys *keys;
-    int master;       /* of the attempt's pseudo-terminal, -1 = none */
-    uint32_t attempt; /* its number */
-    uint64_t intent;  /* the START that asked for it, 0 = the first */
-    bool started;     /* its first process runs or ran */
+    struct gpu gpus[DEVICES_MAX]; /* that the job can use */
+    uint32_t n_gpus;
+    int master;              /* of the attempt's pseudo-terminal, -1 = none */
+    uint32_t attempt;        /* its number */
+    uint64_t intent;         /* the START that asked for it, 0 = the first */
+    struct intent_facts how; /* ... and what it asked */
+    bool started;            /* its first process runs or ran */
     char log_path[PATH_MAX];
     int start_error;       /* errno of an exec that failed, 0 = none */
     struct exit_fact exit; /* of its first process */
@@ -79,7 +83,8 @@ void session_advise(const struct session *s, int error);
 /* session_attempt.c: the life of one attempt, from its start to the end of its output */
 
 extern const struct local_handlers session_local_handlers;
-int session_start_attempt(struct session *s, uint32_t number, uint64_t intent, struct err *e);
+/* start: the INTENT_START that asked for it, NULL = the first. */
+int session_start_attempt(struct session *s, const struct event *start, struct err *e);
 void session_carry_out(struct session *s, const struct event *intent);
 
 /* session_signals.c: what the user and the terminal send */

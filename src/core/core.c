@@ -198,8 +198,10 @@ static void end_stray(struct core *c, const struct job *j, const struct event *i
     struct event e = {.kind = EVENT_INTENT, .attempt = input->attempt};
 
     STR_COPY(e.job, j->name);
-    e.intended = (struct intent_facts){
-        .intent = INTENT_KILL, .signal = SIGTERM, .grace = c->model->policy.kill_grace};
+    e.intended = (struct intent_facts){.intent = INTENT_KILL,
+                                       .signal = SIGTERM,
+                                       .grace = c->model->policy.kill_grace,
+                                       .after_step = STEP_NONE};
     derive(c, input, &e, out);
 }
 

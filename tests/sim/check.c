@@ -161,6 +161,34 @@ static bool visibly_advanced(const struct machine *m, const struct copy *c)
     return m->script.saves_shown && m->durable > c->durable_before;
 }
 
+/* How long the copies ran, by what really happened. */
+static usec_t time_run(const struct machine *m)
+{
+    usec_t sum = 0;
+
+    VEC_FOREACH (&m->copies, c)
+        sum += (c->ended > c->began ? c->ended : m->now) - c->began;
+    return sum;
+}
+
+/* The budgets that look at the size and the time of a job. */
+static void check_large(const struct machine *m, const struct decision_facts *d)
+{
+    const struct policy *p = &m->script.policy;
+    uint64_t nodes = m->script.nodes;
+
+    if (streq(d->rule, "waste") && (p->max_waste == 0 || p->waste_floor > time_run(m)))
+        machine_fail(m, "stopped for waste, of which there cannot be so much");
+    if (streq(d->rule, "fleet") && (p->max_node_restarts_per_day == 0 || m->restarts == 0 ||
+                                    nodes * (m->restarts + 1) <= p->max_node_restarts_per_day))
+        machine_fail(m, "%u restarts of %llu nodes are too many", m->restarts,
+                     (unsigned long long)nodes);
+    if (streq(d->rule, "unexplained") &&
+        (p->large_job == 0 || nodes * m->script.gpus < p->large_job ||
+         m->copies.n < p->max_unexplained))
+        machine_fail(m, "held, although it is not large or did not fail so often");
+}
+
 static void check_decision(struct machine *m, const struct decision_facts *d)
 {
     const struct policy *p = &core_model(m->core)->policy;
@@ -171,10 +199,11 @@ static void check_decision(struct machine *m, const struct decision_facts *d)
     if (d->action == ACTION_STOP && is_ledger_rule(d->rule) && visibly_advanced(m, c))
         machine_fail(m, "stopped by %s although it saved step %lld", d->rule,
                      (long long)m->durable);
-    if (d->action == ACTION_RESTART && d->used > d->allowed)
+    check_large(m, d);
+    if (action_restarts(d->action) && d->used > d->allowed)
         machine_fail(m, "restarted beyond the budget of %s: %u of %u", d->rule, d->used,
                      d->allowed);
-    if (d->action == ACTION_RESTART && (m->asked || m->lost))
+    if (action_restarts(d->action) && (m->asked || m->lost))
         machine_fail(m, "restarted although it was to end");
     if (d->delay < 0 || d->delay > p->cause[CAUSE_EXTERNAL_SERVICE].backoff_max)
         machine_fail(m, "an absurd delay");
@@ -214,6 +243,8 @@ static void check_ended(struct machine *m, const struct ended_facts *e)
 
 void check_derived(struct machine *m, const struct event *e)
 {
+    if (e->kind == EVENT_INTENT && e->intended.intent == INTENT_START)
+        m->restarts++;
     if (e->kind == EVENT_VERDICT)
         count_idle_attempts(m);
     else if (e->kind == EVENT_DECISION)
@@ -226,13 +257,40 @@ void check_derived(struct machine *m, const struct event *e)
 
 /* Acts */
 
-void check_start(struct machine *m, uint32_t number)
+static bool may_lose_gpu(const struct machine *m)
+{
+    const struct policy *p = &m->script.policy;
+
+    return p->exclude_devices && m->script.gpus > 1 && m->script.gpus > p->min_devices;
+}
+
+/* A good GPU is never kept out, nor any that the policy or the job needs; a bad one that the kernel
+ * told of does not come back. */
+static void check_without(const struct machine *m, const struct intent_facts *how)
+{
+    const struct copy *last = newest(m);
+    char bad[DEVICE_NAME_LEN];
+
+    machine_name_gpu((uint32_t)m->script.bad_gpu, bad);
+    if (how->n_without == 0 && last->told_bad && may_lose_gpu(m))
+        machine_fail(m, "GPU %s is bad, and not kept out", bad);
+    if (how->n_without == 0)
+        return;
+    if (m->script.bad_gpu < 0 || how->n_without > 1 || !streq(how->without[0], bad))
+        machine_fail(m, "GPU %s is kept out, which is good", how->without[0]);
+    if (!may_lose_gpu(m))
+        machine_fail(m, "GPU %s is kept out, and must not be", how->without[0]);
+}
+
+void check_start(struct machine *m, uint32_t number, const struct intent_facts *how)
 {
     const struct policy *p = &core_model(m->core)->policy;
 
     VEC_FOREACH (&m->copies, c)
         if (c->first || c->rest)
             machine_fail(m, "attempt %u is started while %u lives", number, c->number);
+    if (how)
+        check_without(m, how);
     if (m->starts > p->max_restarts + p->max_restarts_per_day)
         machine_fail(m, "started %u times", m->starts + 1);
     if (m->idle_attempts >= p->max_without_progress)
@@ -269,10 +327,11 @@ void check_end(struct machine *m)
     if (core_model(folded)->now != core_model(m->core)->now ||
         model_job(core_model(folded), "train")->state != job_of(m)->state)
         machine_fail(m, "folding ends elsewhere");
-    if (m->script.trouble == 0 && !m->script.always && !m->asked && !m->script.loses_runner &&
-        (m->end.action != ACTION_COMPLETE || m->starts != 1))
+    if (m->script.trouble == 0 && m->script.bad_gpu < 0 && !m->script.always && !m->asked &&
+        !m->script.loses_runner && (m->end.action != ACTION_COMPLETE || m->starts != 1))
         machine_fail(m, "a job without trouble did not simply complete");
-    if (m->script.always && m->script.fixed == FAIL_IMPORT && m->starts > 2)
+    if (m->script.always && m->script.fixed == FAIL_IMPORT && m->script.bad_gpu < 0 &&
+        m->starts > 2)
         machine_fail(m, "an error before the first step was retried %u times", m->starts - 1);
     if (m->end.action == ACTION_COMPLETE && !c->done)
         machine_fail(m, "complete, but not done");

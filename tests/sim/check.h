@@ -13,7 +13,8 @@
 void check_step(struct machine *m, const struct event *input, struct core_output *out);
 
 void check_derived(struct machine *m, const struct event *e);
-void check_start(struct machine *m, uint32_t number);          /* a copy is about to run */
+/* A copy is about to run; how: as the START asked, NULL = the first of a run. */
+void check_start(struct machine *m, uint32_t number, const struct intent_facts *how);
 void check_kill(struct machine *m, const struct copy *c);      /* core wants it ended */
 void check_unnoticed(struct machine *m, const struct copy *c); /* it hangs and core left it alone */
 void check_refold(struct machine *m); /* replaces core by one folded from the journal */

@@ -94,7 +94,8 @@ static void feed(struct machine *m, struct event e)
 {
     struct core_output out = {0};
 
-    STR_COPY(e.job, job_name);
+    if (e.kind != EVENT_POLICY)
+        STR_COPY(e.job, job_name);
     e.seq = ++m->seq;
     e.time_us = m->now;
     trace(m, &e);
@@ -133,6 +134,27 @@ static void say_root(struct machine *m, const struct copy *c, enum cause cause)
     s.confidence = 90;
     STR_PRINTF(s.signature, "sim.%s", cause_name(cause));
     STR_PRINTF(s.text, "something about %s", cause_name(cause));
+    say(m, c, s);
+}
+
+void machine_name_gpu(uint32_t i, char ret[DEVICE_NAME_LEN])
+{
+    str_printf(ret, DEVICE_NAME_LEN, "0000:%02x:00", i);
+}
+
+static void say_bad_gpu(struct machine *m, const struct copy *c)
+{
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_KERNEL);
+
+    s.role = ROLE_ROOT;
+    s.layer = LAYER_KERNEL;
+    s.cause = CAUSE_GPU_HARDWARE;
+    s.blame = BLAME_DEVICE;
+    s.advice = ADVICE_RESTART_EXCLUDING;
+    s.confidence = 95;
+    machine_name_gpu((uint32_t)m->script.bad_gpu, s.who.device);
+    STR_COPY(s.signature, "sim.off-bus");
+    STR_COPY(s.text, "a GPU has fallen off the bus");
     say(m, c, s);
 }
 
@@ -197,6 +219,7 @@ static void vanish(struct machine *m, uint64_t number)
     if (!c || c->first || !c->rest)
         return;
     c->rest = false;
+    c->ended = m->now;
     feed_about(m, EVENT_ATTEMPT_GONE, c->number);
     if (rng_chance(&m->rng, 95))
         later(m, between(m, 0, S), drain, number);
@@ -264,6 +287,11 @@ static void fail(struct machine *m, struct copy *c)
         later(m, between(m, 0, 3 * S), exit_1, number);
         break;
     case FAIL_MUTE_CRASH:
+        later(m, between(m, 0, 3 * S), exit_1, number);
+        break;
+    case FAIL_GPU:
+        c->told_bad = true;
+        say_bad_gpu(m, c);
         later(m, between(m, 0, 3 * S), exit_1, number);
         break;
     case FAIL_WEDGED:
@@ -350,25 +378,43 @@ static void draw_failure(struct machine *m, struct copy *c)
 {
     const struct script *s = &m->script;
 
-    if (s->always) {
+    if (c->with_bad && rng_chance(&m->rng, 50)) {
+        c->failure = FAIL_GPU;
+        c->fails_at = m->durable + rng_in(&m->rng, 1, 60);
+    } else if (s->always) {
         c->failure = s->fixed;
         c->fails_at = s->fixed_at;
     } else if (rng_chance(&m->rng, s->trouble)) {
-        c->failure = (enum trouble)rng_in(&m->rng, FAIL_CRASH, FAIL_MAX - 1);
+        c->failure = (enum trouble)rng_in(&m->rng, FAIL_CRASH, FAIL_WEDGED);
         c->fails_at = m->durable + rng_in(&m->rng, 1, 60);
     }
     c->ignores_term = rng_chance(&m->rng, s->ignores_term);
     c->unkillable = rng_chance(&m->rng, s->unkillable);
 }
 
-static void start_copy(struct machine *m, uint32_t number)
+/* how: what the START asked for, NULL = the first of a run. */
+static bool uses_bad_gpu(const struct machine *m, const struct intent_facts *how)
+{
+    char bad[DEVICE_NAME_LEN];
+
+    if (m->script.bad_gpu < 0)
+        return false;
+    machine_name_gpu((uint32_t)m->script.bad_gpu, bad);
+    for (uint32_t i = 0; how && i < how->n_without; i++)
+        if (streq(how->without[i], bad))
+            return false;
+    return true;
+}
+
+static void start_copy(struct machine *m, uint32_t number, const struct intent_facts *how)
 {
     struct copy *c;
 
-    check_start(m, number);
+    check_start(m, number, how);
     c = VEC_PUSH(&m->copies);
     *c = (struct copy){.number = number, .first = true, .rest = true, .began = m->now};
     c->step = c->durable_before = m->durable;
+    c->with_bad = uses_bad_gpu(m, how);
     draw_failure(m, c);
     m->starts++;
     later(m, m->script.startup, begin_work, number);
@@ -456,14 +502,14 @@ static void do_start(struct machine *m, uint64_t seq)
         return;
     journal_get(&m->journal, seq - 1, &e);
     if (!trouble) {
-        start_copy(m, e.attempt);
+        start_copy(m, e.attempt, &e.intended);
         answer(m, seq, OUTCOME_DONE);
     } else if (rng_chance(&m->rng, 60)) {
         answer(m, seq, OUTCOME_FAILED);
     } else {
         answer(m, seq, OUTCOME_UNKNOWN);
         if (rng_chance(&m->rng, 50)) /* it did start after all */
-            start_copy(m, e.attempt);
+            start_copy(m, e.attempt, &e.intended);
     }
 }
 
@@ -560,6 +606,18 @@ static void grow_impatient(struct machine *m, uint64_t arg)
         later(m, USEC_PER_HOUR, grow_impatient, 0);
 }
 
+static void show_job(struct machine *m)
+{
+    struct event e = {.kind = EVENT_JOB_SEEN};
+
+    e.seen.nodes = m->script.nodes;
+    e.seen.gpus = m->script.nodes * m->script.gpus;
+    e.seen.n_devices = m->script.gpus;
+    for (uint32_t i = 0; i < m->script.gpus; i++)
+        machine_name_gpu(i, e.seen.devices[i]);
+    feed(m, e);
+}
+
 /* reknit is killed: the job dies with it. Another reknit run finds the journal. */
 static void lose(struct machine *m, uint64_t again)
 {
@@ -575,15 +633,44 @@ static void lose(struct machine *m, uint64_t again)
         machine_fail(m, "the job did not end with its runner");
     if (!again) {
         m->ended = m->lost = false;
-        m->asked = m->idle_attempts = m->starts = 0;
-        feed_about(m, EVENT_JOB_SEEN, 0);
+        m->asked = m->idle_attempts = m->starts = m->restarts = 0;
+        show_job(m);
         later(m, 0, sample, 0);
         later(m, USEC_PER_HOUR, grow_impatient, 0);
-        start_copy(m, 100);
+        start_copy(m, 100, NULL);
     }
 }
 
 /* Runs */
+
+/* A site's own policy in half of the runs. */
+static void draw_policy(struct machine *m)
+{
+    struct policy *p = &m->script.policy;
+    struct rng *r = &m->rng;
+
+    policy_default(p);
+    if (rng_chance(r, 50))
+        return;
+    p->max_waste = (uint32_t)rng_in(r, 0, 100);
+    p->waste_floor = between(m, 0, 40) * MIN;
+    p->max_node_restarts_per_day = (uint32_t)rng_in(r, 0, 1000);
+    p->large_job = (uint32_t)rng_in(r, 0, 2000);
+    p->max_unexplained = (uint32_t)rng_in(r, 1, 3);
+    p->same_step_retries = (uint32_t)rng_in(r, 0, 3);
+    p->exclude_devices = rng_chance(r, 70);
+    p->min_devices = (uint32_t)rng_in(r, 0, 4);
+}
+
+static void draw_size(struct machine *m)
+{
+    struct rng *r = &m->rng;
+    struct script *s = &m->script;
+
+    s->nodes = rng_chance(r, 50) ? (uint32_t)rng_in(r, 0, 400) : 1;
+    s->gpus = rng_chance(r, 60) ? (uint32_t)rng_in(r, 1, 8) : 0;
+    s->bad_gpu = rng_chance(r, 40) ? (int32_t)rng_in(r, 0, s->gpus > 0 ? s->gpus - 1 : 0) : -1;
+}
 
 static void draw_script(struct machine *m)
 {
@@ -606,7 +693,7 @@ static void draw_script(struct machine *m)
     s->save_is_long = s->saves_shown && rng_chance(r, 50);
     s->trouble = (unsigned)rng_in(r, 0, 100);
     s->always = rng_chance(r, 20);
-    s->fixed = (enum trouble)rng_in(r, FAIL_NEVER, FAIL_MAX - 1);
+    s->fixed = (enum trouble)rng_in(r, FAIL_NEVER, FAIL_WEDGED);
     s->fixed_at = rng_in(r, 1, 100);
     s->cause = causes[rng_in(r, 0, ARRAY_SIZE(causes) - 1)];
     s->ignores_term = chaos ? 30 : 5;
@@ -617,6 +704,16 @@ static void draw_script(struct machine *m)
     s->interrupts = rng_chance(r, 15);
     s->loses_runner = rng_chance(r, 10);
     s->clock_jumps = rng_chance(r, 10);
+    draw_policy(m);
+    draw_size(m);
+}
+
+static void feed_policy(struct machine *m)
+{
+    struct event e = {.kind = EVENT_POLICY};
+
+    e.policy = m->script.policy;
+    feed(m, e);
 }
 
 void machine_init(struct machine *m, uint64_t seed, bool trace_it)
@@ -630,7 +727,8 @@ void machine_init(struct machine *m, uint64_t seed, bool trace_it)
     m->core = core_new();
     draw_script(m);
     whole = m->script.startup + m->script.steps * m->script.step_time;
-    feed_about(m, EVENT_JOB_SEEN, 0);
+    feed_policy(m);
+    show_job(m);
     if (m->script.sampler)
         later(m, 0, sample, 0);
     if (m->script.interrupts)
@@ -640,7 +738,7 @@ void machine_init(struct machine *m, uint64_t seed, bool trace_it)
     if (m->script.clock_jumps)
         later(m, between(m, 0, whole), jump, 0);
     later(m, USEC_PER_HOUR, grow_impatient, 0);
-    start_copy(m, 1);
+    start_copy(m, 1, NULL);
 }
 
 void machine_done(struct machine *m)

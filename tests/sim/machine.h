@@ -36,6 +36,7 @@ enum trouble {
     FAIL_SPIN,       /* hangs with CPU time */
     FAIL_NO_EXIT,    /* does its work and does not exit */
     FAIL_WEDGED,     /* a root line, then silence */
+    FAIL_GPU,        /* the bad GPU falls off the bus; only with that GPU */
     FAIL_MAX,
 };
 
@@ -52,6 +53,9 @@ struct script {
     int64_t fixed_at;
     usec_t sampled_every;
     enum cause cause;
+    uint32_t nodes, gpus; /* 0: not known */
+    int32_t bad_gpu;      /* which of them, -1 = none */
+    struct policy policy;
     unsigned ignores_term, unkillable; /* percent */
     unsigned action_trouble;           /* percent of intents that go wrong */
     bool sampler;                      /* the sampler works */
@@ -65,8 +69,9 @@ struct copy {
     bool drained;
     enum trouble failure;
     int64_t fails_at, step;
-    usec_t began;
+    usec_t began, ended;
     int64_t durable_before;
+    bool with_bad, told_bad; /* it uses the bad GPU; the kernel told of it */
     bool hanging, done, unkillable, ignores_term;
     usec_t hangs_since;
 };
@@ -90,7 +95,7 @@ struct machine {
 
     bool ended;
     struct ended_facts end;
-    unsigned starts, idle_attempts, asked;
+    unsigned starts, restarts, idle_attempts, asked; /* restarts: that core wanted */
     bool lost;
 };
 
@@ -105,6 +110,9 @@ void machine_init(struct machine *m, uint64_t seed, bool trace);
 void machine_done(struct machine *m);
 /* Until the job ends or nothing happens any more. */
 void machine_run(struct machine *m);
+
+/* Of the script's GPUs. */
+void machine_name_gpu(uint32_t i, char ret[DEVICE_NAME_LEN]);
 
 /* Prints seed, time and text, and ends the program. */
 void machine_fail(const struct machine *m, const char *format, ...)

@@ -44,6 +44,33 @@ void world_done(struct world *w)
     VEC_DONE(&w->log);
 }
 
+int world_setup(void **state)
+{
+    struct world *w = test_calloc(1, sizeof(*w));
+
+    world_init(w);
+    *state = w;
+    return 0;
+}
+
+int world_setup_started(void **state)
+{
+    world_setup(state);
+    world_start(*state);
+    return 0;
+}
+
+int world_teardown(void **state)
+{
+    struct world *w = *state;
+    _cleanup_(core_freep) struct core *folded = world_folded(w, w->log.n);
+
+    assert_string_equal(states_differ(w->core, folded), "");
+    world_done(w);
+    test_free(w);
+    return 0;
+}
+
 static void check_always(const struct world *w, const struct event *input,
                          const struct core_output *out)
 {
@@ -94,6 +121,14 @@ void world_wait(struct world *w, usec_t span)
         world_feed(w, (struct event){.kind = EVENT_TICK});
     }
     w->now = end;
+}
+
+void world_seen(struct world *w, const struct job_facts *facts)
+{
+    struct event e = about_job(w, EVENT_JOB_SEEN);
+
+    e.seen = *facts;
+    world_feed(w, e);
 }
 
 void world_policy(struct world *w, const struct policy *p)
@@ -194,6 +229,19 @@ void world_die(struct world *w, int code)
     world_gone(w);
 }
 
+void world_attempt(struct world *w, int64_t from, int64_t to, const char *failure, enum cause cause)
+{
+    world_wait(w, 5 * USEC_PER_MIN);
+    world_start(w);
+    for (int64_t i = from; i <= to; i++) {
+        world_wait(w, USEC_PER_SEC);
+        world_step(w, i);
+    }
+    world_wait(w, USEC_PER_SEC);
+    world_root(w, failure, cause);
+    world_die(w, 1);
+}
+
 void world_interrupt(struct world *w, int signal)
 {
     struct event e = about_job(w, EVENT_OPERATOR);
@@ -248,6 +296,33 @@ int world_count_intents(const struct world *w, enum intent intent)
 const struct job *world_job(const struct world *w)
 {
     return model_job(core_model(w->core), w->job);
+}
+
+const struct decision_facts *world_decision(const struct world *w)
+{
+    return &world_last(w, EVENT_DECISION)->decision;
+}
+
+static void check_decision(const struct world *w, const char *rule, uint32_t used, uint32_t allowed)
+{
+    assert_string_equal(world_decision(w)->rule, rule);
+    assert_int_equal(world_decision(w)->used, used);
+    assert_int_equal(world_decision(w)->allowed, allowed);
+}
+
+void world_check_restart(const struct world *w, const char *rule, uint32_t used, uint32_t allowed)
+{
+    check_decision(w, rule, used, allowed);
+    assert_true(action_restarts(world_decision(w)->action));
+    assert_int_equal(world_job(w)->state, JOB_STARTING);
+}
+
+void world_check_stop(const struct world *w, const char *rule, uint32_t used, uint32_t allowed)
+{
+    check_decision(w, rule, used, allowed);
+    assert_int_equal(world_decision(w)->action, ACTION_STOP);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 75);
 }
 
 struct core *world_folded(const struct world *w, size_t n)

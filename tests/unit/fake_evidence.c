@@ -73,6 +73,8 @@ void attribute(const struct evidence *e, enum ending ending, struct incident *re
         if (cause_domain(ret->cause) == DOMAIN_SCHEDULER)
             ret->class = CLASS_INTERRUPTED;
         snprintf(text, sizeof(text), "%s", e->root.signature);
+        if (e->root.who.rank != RANK_NONE)
+            ret->culprits.ranks[ret->culprits.n_ranks++] = e->root.who.rank;
         if (e->root.who.device[0]) {
             ret->culprits.n_devices = 1;
             STR_COPY(ret->culprits.devices[0], e->root.who.device);

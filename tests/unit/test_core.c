@@ -13,27 +13,6 @@
 #include <signal.h>
 #include <string.h>
 
-static int setup(void **state)
-{
-    struct world *w = test_calloc(1, sizeof(*w));
-
-    world_init(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct world *w = *state;
-    _cleanup_(core_freep) struct core *folded = world_folded(w, w->log.n);
-
-    /* Whatever a test did: a restart folds the journal into the same state. */
-    assert_string_equal(states_differ(w->core, folded), "");
-    world_done(w);
-    test_free(w);
-    return 0;
-}
-
 static void exit_0_completes_the_job(void **state)
 {
     struct world *w = *state;
@@ -594,44 +573,42 @@ static void every_state_has_a_name(void **state)
         assert_int_equal(job_state_from_name(job_state_name((enum job_state)s)), s);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(exit_0_completes_the_job),
-        TEST(a_crash_is_interrupted_judged_decided_and_restarted),
-        TEST(a_verdict_does_not_wait_for_logs_forever),
-        TEST(late_lines_are_evidence_before_they_are_judged),
-        TEST(what_is_left_after_a_crash_is_killed),
-        TEST(helpers_may_linger_after_exit_0),
-        TEST(a_failed_kill_is_repeated_with_sigkill),
-        TEST(what_cannot_be_killed_stops_the_job),
-        TEST(a_hang_that_cannot_be_killed_is_judged_and_stops),
-        TEST(an_interrupt_ends_without_restart),
-        TEST(an_interrupted_job_keeps_its_own_status),
-        TEST(an_interrupted_job_may_end_well),
-        TEST(an_interrupt_before_the_first_start),
-        TEST(an_interrupt_during_the_backoff_voids_the_start),
-        TEST(an_interrupt_while_processes_remain),
-        TEST(a_stray_start_is_killed),
-        TEST(a_second_copy_is_killed),
-        TEST(the_runner_is_lost_with_a_running_job),
-        TEST(the_runner_is_lost_at_any_other_time),
-        TEST(a_start_that_fails_is_tried_again_and_then_given_up),
-        TEST(starts_that_fail_count_in_the_caps),
-        TEST(a_start_of_unknown_fate_stops),
-        TEST(results_end_what_is_pending),
-        TEST(processes_that_vanish_are_a_crash),
-        TEST(a_new_life_begins_with_clean_books),
-        TEST(senseless_inputs_are_refused),
-        TEST(senseless_derived_events_are_refused_too),
-        TEST(an_unsound_policy_is_refused),
-        TEST(time_never_goes_back),
-        TEST(jobs_are_kept_apart),
-        TEST(the_number_of_jobs_is_bounded),
-        TEST(pending_intents_are_bounded),
-        TEST(every_state_has_a_name),
+        WORLD_TEST(exit_0_completes_the_job),
+        WORLD_TEST(a_crash_is_interrupted_judged_decided_and_restarted),
+        WORLD_TEST(a_verdict_does_not_wait_for_logs_forever),
+        WORLD_TEST(late_lines_are_evidence_before_they_are_judged),
+        WORLD_TEST(what_is_left_after_a_crash_is_killed),
+        WORLD_TEST(helpers_may_linger_after_exit_0),
+        WORLD_TEST(a_failed_kill_is_repeated_with_sigkill),
+        WORLD_TEST(what_cannot_be_killed_stops_the_job),
+        WORLD_TEST(a_hang_that_cannot_be_killed_is_judged_and_stops),
+        WORLD_TEST(an_interrupt_ends_without_restart),
+        WORLD_TEST(an_interrupted_job_keeps_its_own_status),
+        WORLD_TEST(an_interrupted_job_may_end_well),
+        WORLD_TEST(an_interrupt_before_the_first_start),
+        WORLD_TEST(an_interrupt_during_the_backoff_voids_the_start),
+        WORLD_TEST(an_interrupt_while_processes_remain),
+        WORLD_TEST(a_stray_start_is_killed),
+        WORLD_TEST(a_second_copy_is_killed),
+        WORLD_TEST(the_runner_is_lost_with_a_running_job),
+        WORLD_TEST(the_runner_is_lost_at_any_other_time),
+        WORLD_TEST(a_start_that_fails_is_tried_again_and_then_given_up),
+        WORLD_TEST(starts_that_fail_count_in_the_caps),
+        WORLD_TEST(a_start_of_unknown_fate_stops),
+        WORLD_TEST(results_end_what_is_pending),
+        WORLD_TEST(processes_that_vanish_are_a_crash),
+        WORLD_TEST(a_new_life_begins_with_clean_books),
+        WORLD_TEST(senseless_inputs_are_refused),
+        WORLD_TEST(senseless_derived_events_are_refused_too),
+        WORLD_TEST(an_unsound_policy_is_refused),
+        WORLD_TEST(time_never_goes_back),
+        WORLD_TEST(jobs_are_kept_apart),
+        WORLD_TEST(the_number_of_jobs_is_bounded),
+        WORLD_TEST(pending_intents_are_bounded),
+        WORLD_TEST(every_state_has_a_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,27 +17,6 @@
 #define S   USEC_PER_SEC
 #define MIN USEC_PER_MIN
 
-static int setup(void **state)
-{
-    struct world *w = test_calloc(1, sizeof(*w));
-
-    world_init(w);
-    world_start(w);
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct world *w = *state;
-    _cleanup_(core_freep) struct core *folded = world_folded(w, w->log.n);
-
-    assert_string_equal(states_differ(w->core, folded), "");
-    world_done(w);
-    test_free(w);
-    return 0;
-}
-
 /* n steps, `gap` apart, with busy samples. */
 static void steps(struct world *w, int64_t from, int n, usec_t gap)
 {
@@ -786,7 +765,7 @@ static void livenesses_have_words(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup_started, world_teardown)
 
 int main(void)
 {

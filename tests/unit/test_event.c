@@ -127,6 +127,7 @@ static void events_print(void **state)
     e.decision.action = ACTION_RESTART;
     STR_COPY(e.decision.rule, "retry");
     e.decision.delay = 30 * USEC_PER_SEC;
+    e.decision.after_step = STEP_NONE;
     fields_print(event_fields, &e, &text);
     assert_string_equal(strbuf_str(&text),
                         "seq=9 parent=8 kind=decision job=\"train\" attempt=2 "

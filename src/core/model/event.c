@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/model/event.h"
 
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
 static const char *const event_kind_names[EVENT_MAX] = {
     [EVENT_POLICY] = "policy",
     [EVENT_JOB_SEEN] = "job-seen",
@@ -59,6 +65,18 @@ static const char *const request_names[REQUEST_MAX] = {
     [REQUEST_INTERRUPT] = "interrupt",
 };
 DEFINE_NAMES(request, enum request, request_names);
+
+void decision_add(struct decision_facts *d, const char *format, ...)
+{
+    char text[sizeof(d->why)];
+    size_t n = strlen(d->why);
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    str_copy(d->why + n, sizeof(d->why) - n, text);
+}
 
 static bool time_is_sane(usec_t t)
 {

@@ -97,12 +97,18 @@ enum request {
 };
 DECLARE_NAMES(request, enum request);
 
+/* GPUs by their PCI names. */
+#define DEVICES_MAX 32
+
 struct job_facts {
     char command[512]; /* for people; never executed from here */
     char directory[256];
     char user[64];
     char host[NODE_NAME_LEN];
-    char program[64]; /* version of reknit */
+    char program[64];     /* version of reknit */
+    uint32_t nodes, gpus; /* that the whole job has; 0 = not known */
+    uint32_t n_devices;   /* of this machine, that an attempt can use; 0 = not known */
+    char devices[DEVICES_MAX][DEVICE_NAME_LEN];
 };
 
 struct attempt_facts {
@@ -119,19 +125,34 @@ struct finding_facts {
     char why[256];
 };
 
+static inline bool action_restarts(enum action a)
+{
+    return a == ACTION_RESTART || a == ACTION_RESTART_EXCLUDING;
+}
+
 struct decision_facts {
     enum action action;
     char rule[48]; /* name of the policy rule, as in docs/OPERATIONS.md */
-    char why[256];
+    char why[400];
     uint32_t used, allowed; /* of the budget that the rule looked at */
     usec_t delay;           /* before the next attempt */
+    int64_t after_step;     /* the same failure came twice behind this step, or STEP_NONE */
+    uint32_t n_without;     /* devices that are kept out of the next attempt */
+    char without[DEVICES_MAX][DEVICE_NAME_LEN];
 };
+
+/* Adds to its `why`. */
+void decision_add(struct decision_facts *d, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 struct intent_facts {
     enum intent intent;
     usec_t not_before;
-    uint32_t signal; /* INTENT_KILL: signal to begin with */
-    usec_t grace;    /* INTENT_KILL: until SIGKILL */
+    uint32_t signal;    /* INTENT_KILL: signal to begin with */
+    usec_t grace;       /* INTENT_KILL: until SIGKILL */
+    int64_t after_step; /* INTENT_START: as in the decision */
+    uint32_t n_without; /* ... likewise */
+    char without[DEVICES_MAX][DEVICE_NAME_LEN];
 };
 
 struct result_facts {

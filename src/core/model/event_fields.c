@@ -109,6 +109,14 @@ static const struct field policy_fields[] = {
     NUMBER(struct policy, max_restarts_per_day),
     NUMBER(struct policy, max_without_progress),
     NUMBER(struct policy, max_without_step),
+    NUMBER(struct policy, same_step_retries),
+    NUMBER(struct policy, max_waste),
+    NUMBER(struct policy, waste_floor),
+    NUMBER(struct policy, max_node_restarts_per_day),
+    NUMBER(struct policy, large_job),
+    NUMBER(struct policy, max_unexplained),
+    NUMBER(struct policy, exclude_devices),
+    NUMBER(struct policy, min_devices),
     NUMBER(struct policy, verdict_wait),
     NUMBER(struct policy, kill_grace),
     NESTED(struct policy, hang, hang_policy_fields),
@@ -121,9 +129,15 @@ static const struct field policy_fields[] = {
 };
 
 static const struct field job_facts_fields[] = {
-    TEXT(struct job_facts, command), TEXT(struct job_facts, directory),
-    TEXT(struct job_facts, user),    TEXT(struct job_facts, host),
-    TEXT(struct job_facts, program), END,
+    TEXT(struct job_facts, command),
+    TEXT(struct job_facts, directory),
+    TEXT(struct job_facts, user),
+    TEXT(struct job_facts, host),
+    TEXT(struct job_facts, program),
+    NUMBER(struct job_facts, nodes),
+    NUMBER(struct job_facts, gpus),
+    LIST(struct job_facts, devices, n_devices, FIELD_TEXT),
+    END,
 };
 
 static const struct field attempt_facts_fields[] = {
@@ -298,6 +312,8 @@ static const struct field decision_fields[] = {
     NUMBER(struct decision_facts, used),
     NUMBER(struct decision_facts, allowed),
     NUMBER(struct decision_facts, delay),
+    NUMBER_OR(struct decision_facts, after_step, STEP_NONE),
+    LIST(struct decision_facts, without, n_without, FIELD_TEXT),
     END,
 };
 
@@ -306,6 +322,8 @@ static const struct field intended_fields[] = {
     NUMBER(struct intent_facts, not_before),
     NUMBER(struct intent_facts, signal),
     NUMBER(struct intent_facts, grace),
+    NUMBER_OR(struct intent_facts, after_step, STEP_NONE),
+    LIST(struct intent_facts, without, n_without, FIELD_TEXT),
     END,
 };
 

@@ -15,6 +15,14 @@ void policy_default(struct policy *ret)
         .max_restarts_per_day = 10,
         .max_without_progress = 3,
         .max_without_step = 2,
+        .same_step_retries = 2,
+        .max_waste = 50,
+        .waste_floor = 6 * USEC_PER_HOUR,
+        .max_node_restarts_per_day = 640,
+        .large_job = 1024,
+        .max_unexplained = 2,
+        .exclude_devices = false,
+        .min_devices = 1,
         .verdict_wait = 2 * USEC_PER_SEC,
         .kill_grace = 10 * USEC_PER_SEC,
         .hang =
@@ -97,23 +105,38 @@ static int check_cause(const struct cause_policy *p, const char *cause, struct e
     return r == 0 ? 0 : err_prefix(e, r, "causes.%s", cause);
 }
 
+static int check_numbers(const struct policy *p, struct err *e)
+{
+    const struct {
+        uint32_t value, least, most;
+        const char *name;
+    } numbers[] = {
+        {p->max_restarts, 0, MOST, "max_restarts"},
+        {p->max_restarts_per_day, 0, RESTARTS_PER_DAY_MAX, "max_restarts_per_day"},
+        {p->max_without_progress, 1, MOST, "max_without_progress"},
+        {p->max_without_step, 1, MOST, "max_without_step"},
+        {p->same_step_retries, 0, MOST, "same_step_retries"},
+        {p->max_waste, 0, 100, "max_waste"},
+        {p->max_node_restarts_per_day, 0, MOST, "max_node_restarts_per_day"},
+        {p->large_job, 0, MOST, "large_job"},
+        {p->max_unexplained, p->large_job > 0, MOST, "max_unexplained"},
+        {p->min_devices, 0, MOST, "min_devices"},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        r = check_number(numbers[i].value, numbers[i].least, numbers[i].most, numbers[i].name, e);
+    return r;
+}
+
 int policy_check(const struct policy *p, struct err *ret_err)
 {
-    int r = check_number(p->max_restarts, 0, MOST, "max_restarts", ret_err);
+    int r = check_numbers(p, ret_err);
 
-    if (r == 0)
-        r = check_number(p->max_restarts_per_day, 0, RESTARTS_PER_DAY_MAX, "max_restarts_per_day",
-                         ret_err);
-    if (r == 0)
-        r = check_number(p->max_without_progress, 1, MOST, "max_without_progress", ret_err);
-    if (r == 0)
-        r = check_number(p->max_without_step, 1, MOST, "max_without_step", ret_err);
-    if (r == 0)
-        r = check_time(p->verdict_wait, 0, "verdict_wait", ret_err);
-    if (r == 0)
-        r = check_time(p->kill_grace, 0, "kill_grace", ret_err);
-    if (r == 0)
-        r = check_hang(&p->hang, ret_err);
+    r = r == 0 ? check_time(p->waste_floor, 0, "waste_floor", ret_err) : r;
+    r = r == 0 ? check_time(p->verdict_wait, 0, "verdict_wait", ret_err) : r;
+    r = r == 0 ? check_time(p->kill_grace, 0, "kill_grace", ret_err) : r;
+    r = r == 0 ? check_hang(&p->hang, ret_err) : r;
     for (int c = 0; r == 0 && c < CAUSE_MAX; c++)
         r = check_cause(&p->cause[c], cause_name((enum cause)c), ret_err);
     return r;

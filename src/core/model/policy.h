@@ -38,8 +38,20 @@ struct policy {
     uint32_t max_restarts_per_day; /* in any 24 h */
     uint32_t max_without_progress; /* consecutive attempts of any cause without progress */
     uint32_t max_without_step;     /* consecutive attempts that completed no step at all */
-    usec_t verdict_wait;           /* log text lags behind the exit: wait at most so long */
-    usec_t kill_grace;             /* between TERM and KILL */
+    uint32_t same_step_retries;    /* of a failure of the program or its numbers that comes back at
+                                      one step, if that is more than its cause's retries */
+    uint32_t max_waste; /* percent of the GPU time of the last 24 h that may lead to nothing; 0, 100
+                           = all of it */
+    usec_t waste_floor; /* ... looked at from so much of it on */
+    uint32_t max_node_restarts_per_day; /* nodes x restarts after an attempt that led nowhere, in
+                                           any 24 h; the first is always allowed; 0 = no limit */
+    uint32_t large_job;                 /* from so many GPUs on; 0 = no job is large */
+    uint32_t max_unexplained; /* of a large job: failures of unknown cause in a row, without
+                                 progress */
+    bool exclude_devices; /* whether a GPU that is proven bad may be kept out of the next attempt */
+    uint32_t min_devices; /* ... as long as so many are left on the machine; 0 = 1 */
+    usec_t verdict_wait;  /* log text lags behind the exit: wait at most so long */
+    usec_t kill_grace;    /* between TERM and KILL */
     struct hang_policy hang;
     struct cause_policy cause[CAUSE_MAX];
 };

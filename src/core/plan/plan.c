@@ -6,6 +6,7 @@
 #include "core/plan/plan.h"
 
 #include <signal.h>
+#include <string.h>
 
 #define EXIT_STOPPED_JOB 75 /* EX_TEMPFAIL */
 #define EXIT_NOT_STARTED 1
@@ -41,7 +42,7 @@ static bool wants_inspection(const struct job *j)
 
 static bool wants_start(const struct job *j)
 {
-    return j->state == JOB_DECIDED && j->attempt.decision.action == ACTION_RESTART &&
+    return j->state == JOB_DECIDED && action_restarts(j->attempt.decision.action) &&
            j->attempt.gone;
 }
 
@@ -52,18 +53,22 @@ bool plan_intent(const struct model *m, const struct job *j, struct intent_facts
 
     *ret_attempt = a->number;
     if (wants_inspection(j)) {
-        *ret = (struct intent_facts){.intent = INTENT_INSPECT};
+        *ret = (struct intent_facts){.intent = INTENT_INSPECT, .after_step = STEP_NONE};
         return true;
     }
     if (m->now >= kill_due(m, j)) {
         *ret = (struct intent_facts){.intent = INTENT_KILL,
                                      .signal = a->kills == 0 ? SIGTERM : SIGKILL,
-                                     .grace = a->kills == 0 ? m->policy.kill_grace : 0};
+                                     .grace = a->kills == 0 ? m->policy.kill_grace : 0,
+                                     .after_step = STEP_NONE};
         return true;
     }
     if (wants_start(j)) {
         *ret = (struct intent_facts){.intent = INTENT_START,
-                                     .not_before = a->decided_at + a->decision.delay};
+                                     .not_before = a->decided_at + a->decision.delay,
+                                     .after_step = a->decision.after_step,
+                                     .n_without = j->n_without};
+        memcpy(ret->without, j->without, sizeof(ret->without));
         *ret_attempt = a->number + 1;
         return true;
     }
@@ -94,7 +99,7 @@ bool plan_ended(const struct model *m, const struct job *j, struct ended_facts *
 {
     const struct attempt *a = &j->attempt;
 
-    if (j->state != JOB_DECIDED || a->decision.action == ACTION_RESTART)
+    if (j->state != JOB_DECIDED || action_restarts(a->decision.action))
         return false;
     if (a->number != 0 && !a->gone && m->now < kill_limit(m, j))
         return false;

@@ -9,6 +9,8 @@
 
 #include "core/policy/decide.h"
 
+#include "core/policy/exclude.h"
+
 #include "base/str.h"
 
 #include <inttypes.h>
@@ -143,46 +145,116 @@ static bool rule_hopeless(const struct model *m, const struct job *j, struct dec
 
 /* The caps */
 
+static bool used_up(struct decision_facts *ret, const char *rule, uint32_t used, uint32_t allowed,
+                    const char *of_what)
+{
+    if (used < allowed)
+        return false;
+    return STOP(ret, rule, used, allowed, "%" PRIu32 " %s; the limit is %" PRIu32, used, of_what,
+                allowed);
+}
+
 static bool rule_max_restarts(const struct model *m, const struct job *j,
                               struct decision_facts *ret)
 {
-    uint32_t used = j->ledger.restarts, allowed = m->policy.max_restarts;
-
-    if (used < allowed)
-        return false;
-    return STOP(ret, "max-restarts", used, allowed,
-                "restarted %" PRIu32 " times in its life; the limit is %" PRIu32, used, allowed);
+    return used_up(ret, "max-restarts", j->ledger.restarts, m->policy.max_restarts,
+                   "restarts in its life");
 }
 
 static bool rule_max_restarts_per_day(const struct model *m, const struct job *j,
                                       struct decision_facts *ret)
 {
-    uint32_t used = ledger_recent(&j->ledger.paid, m->now);
-    uint32_t allowed = m->policy.max_restarts_per_day;
+    return used_up(ret, "max-restarts-per-day", ledger_recent(&j->ledger.paid, m->now),
+                   m->policy.max_restarts_per_day, "restarts in 24 h");
+}
 
-    if (used < allowed)
+/* A restart of many nodes costs the others who wait for them, too. One that leads nowhere may be
+ * repeated as often as the number of its nodes lets it. */
+static bool rule_fleet(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    uint64_t allowed = m->policy.max_node_restarts_per_day, nodes = j->nodes;
+    uint64_t used = nodes * ledger_recent(&j->ledger.futile, m->now);
+
+    if (allowed == 0 || j->ledger.advance != ADVANCE_NO || used == 0 || used + nodes <= allowed)
         return false;
-    return STOP(ret, "max-restarts-per-day", used, allowed,
-                "restarted %" PRIu32 " times in 24 h; the limit is %" PRIu32, used, allowed);
+    return STOP(ret, "fleet", used < UINT32_MAX ? (uint32_t)used : UINT32_MAX, (uint32_t)allowed,
+                "%" PRIu64 " nodes were restarted in vain in 24 h, and %" PRIu64
+                " more would be; the limit is %" PRIu64,
+                used, nodes, allowed);
+}
+
+static bool rule_waste(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    struct waste w = ledger_waste(&j->ledger, m->now);
+    uint32_t allowed = m->policy.max_waste, percent;
+    char lost[DURATION_TEXT_MAX], ran[DURATION_TEXT_MAX];
+
+    if (allowed == 0 || w.lost == 0 || w.lost < m->policy.waste_floor)
+        return false;
+    percent = (uint32_t)(w.devices_lost * 100 / w.devices_ran);
+    if (percent <= allowed)
+        return false;
+    return STOP(ret, "waste", percent, allowed,
+                "in the last 24 h it ran for %s, %s of it for nothing: %" PRIu32
+                " %% of its GPU time; the limit is %" PRIu32 " %%",
+                duration_format(w.ran, ran), duration_format(w.lost, lost), percent, allowed);
+}
+
+static bool rule_unexplained(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    uint32_t large = m->policy.large_job, used = j->ledger.unexplained;
+
+    if (large == 0 || j->gpus < large || used < m->policy.max_unexplained)
+        return false;
+    return STOP(ret, "unexplained", used, m->policy.max_unexplained,
+                "%" PRIu32 " failures without progress whose cause is not known, on %" PRIu32
+                " GPUs: look before it takes them again",
+                used, j->gpus);
 }
 
 /* The ledgers */
+
+/* The same failure came twice behind the same step, and it is one that the work at that step can
+ * make; a network that breaks there again is chance. */
+static bool is_of_the_step(const struct job *j)
+{
+    enum domain domain = cause_domain(j->attempt.incident.cause);
+
+    return j->ledger.same_step && (domain == DOMAIN_WORKLOAD || domain == DOMAIN_UNKNOWN);
+}
+
+/* The same data makes the same failure, unless it is left out: see the environment of the job. */
+static bool may_be_the_data(const struct job *j)
+{
+    enum cause cause = j->attempt.incident.cause;
+
+    return is_of_the_step(j) && (cause == CAUSE_NUMERICAL || cause == CAUSE_USER_CODE);
+}
+
+/* Of the failure that ended the attempt. */
+static uint32_t retries_allowed(const struct model *m, const struct job *j)
+{
+    uint32_t retries = m->policy.cause[j->attempt.incident.cause].retries;
+    uint32_t more = may_be_the_data(j) ? m->policy.same_step_retries : 0;
+
+    return more > retries ? more : retries;
+}
 
 static bool rule_same_failure(const struct model *m, const struct job *j,
                               struct decision_facts *ret)
 {
     const struct ledger *l = &j->ledger;
-    uint32_t used = l->same > 0 ? l->same - 1 : 0;
-    uint32_t allowed = m->policy.cause[j->attempt.incident.cause].retries;
+    uint32_t used = l->same > 0 ? l->same - 1 : 0, allowed = retries_allowed(m, j);
 
     if (l->same <= allowed)
         return false;
-    if (l->same_step)
-        return STOP(ret, "same-failure", used, allowed,
-                    "the same failure (%s) at the same step %" PRId64 ", and no progress in "
-                    "between: it is what that step does, not chance; %" PRIu32 " of %" PRIu32
-                    " retries used",
-                    cause_words(j), l->failed_step, used, allowed);
+    if (is_of_the_step(j))
+        return STOP(ret, "same-step", used, allowed,
+                    "%s after step %" PRId64 " again, %" PRIu32 " of %" PRIu32
+                    " retries used: it is what comes there, not chance%s",
+                    cause_words(j), l->failed_step, used, allowed,
+                    may_be_the_data(j) ? "; leave out its data, or go on from an older checkpoint"
+                                       : "");
     return STOP(ret, "same-failure", used, allowed,
                 "the same failure (%s) again, and no progress in between; %" PRIu32 " of %" PRIu32
                 " retries used",
@@ -191,24 +263,14 @@ static bool rule_same_failure(const struct model *m, const struct job *j,
 
 static bool rule_no_step(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
-    uint32_t used = j->ledger.without_step, allowed = m->policy.max_without_step;
-
-    if (used < allowed)
-        return false;
-    return STOP(ret, "no-step", used, allowed,
-                "%" PRIu32 " attempts in a row completed not one step; the limit is %" PRIu32, used,
-                allowed);
+    return used_up(ret, "no-step", j->ledger.without_step, m->policy.max_without_step,
+                   "attempts in a row completed not one step");
 }
 
 static bool rule_no_progress(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
-    uint32_t used = j->ledger.without_progress, allowed = m->policy.max_without_progress;
-
-    if (used < allowed)
-        return false;
-    return STOP(ret, "no-progress", used, allowed,
-                "%" PRIu32 " attempts in a row made no progress; the limit is %" PRIu32, used,
-                allowed);
+    return used_up(ret, "no-progress", j->ledger.without_progress, m->policy.max_without_progress,
+                   "attempts in a row made no progress");
 }
 
 /* Otherwise: restart, and say from which budget */
@@ -216,7 +278,7 @@ static bool rule_no_progress(const struct model *m, const struct job *j, struct 
 static bool rule_restart(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
     const struct ledger *l = &j->ledger;
-    uint32_t restarts = l->restarts + 1, cap = m->policy.max_restarts;
+    uint32_t restarts = l->restarts + 1, cap = m->policy.max_restarts, allowed;
 
     ret->delay = backoff(m, j);
     if (l->advance == ADVANCE_YES)
@@ -230,9 +292,14 @@ static bool rule_restart(const struct model *m, const struct job *j, struct deci
         return RESTART(ret, "progress-unknown", restarts, cap,
                        "whether it made progress cannot be told; restart %" PRIu32 " of %" PRIu32,
                        restarts, cap);
-    return RESTART(ret, "retry", l->same, m->policy.cause[j->attempt.incident.cause].retries,
-                   "%s, no progress: retry %" PRIu32 " of %" PRIu32, cause_words(j), l->same,
-                   m->policy.cause[j->attempt.incident.cause].retries);
+    allowed = retries_allowed(m, j);
+    if (is_of_the_step(j))
+        return RESTART(ret, "same-step", l->same, allowed,
+                       "%s after step %" PRId64 " again: retry %" PRIu32 " of %" PRIu32
+                       ", and the job is told the step",
+                       cause_words(j), l->failed_step, l->same, allowed);
+    return RESTART(ret, "retry", l->same, allowed, "%s, no progress: retry %" PRIu32 " of %" PRIu32,
+                   cause_words(j), l->same, allowed);
 }
 
 static rule_fn *const rules[] = {
@@ -241,28 +308,18 @@ static rule_fn *const rules[] = {
     rule_cancelled,     rule_free,
     rule_never_retried, rule_hopeless,
     rule_max_restarts,  rule_max_restarts_per_day,
-    rule_same_failure,  rule_no_step,
-    rule_no_progress,   rule_restart,
+    rule_fleet,         rule_waste,
+    rule_unexplained,   rule_same_failure,
+    rule_no_step,       rule_no_progress,
+    rule_restart,
 };
-
-/* There is one machine, so nothing can be kept out of the next attempt: say so. */
-static void note_no_exclusion(const struct job *j, struct decision_facts *ret)
-{
-    size_t n = strlen(ret->why);
-
-    if (ret->action == ACTION_RESTART && j->attempt.incident.advice == ADVICE_RESTART_EXCLUDING)
-        str_printf(ret->why + n, sizeof(ret->why) - n,
-                   "; on one machine nothing can be kept out of the next attempt");
-}
 
 static bool decide_verdict(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
     for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
-        if (rules[i](m, j, ret)) {
-            note_no_exclusion(j, ret);
-            return true;
-        }
-    return false;
+        if (rules[i](m, j, ret))
+            break;
+    return true;
 }
 
 /* A START that did not come about. Unknown means that the attempt may run: starting another would
@@ -298,18 +355,29 @@ static bool decide_again(const struct model *m, const struct job *j, struct deci
                 "its processes cannot be ended, and two copies must never run");
 }
 
-bool decide(const struct model *m, const struct job *j, struct decision_facts *ret)
+static bool decide_now(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
-    *ret = (struct decision_facts){.action = ACTION_NONE};
     switch (j->state) {
     case JOB_JUDGED:
         return decide_verdict(m, j, ret);
     case JOB_DECIDED:
     case JOB_STARTING:
-        return j->attempt.decision.action == ACTION_RESTART && decide_again(m, j, ret);
+        return action_restarts(j->attempt.decision.action) && decide_again(m, j, ret);
     case JOB_NEW:
         return rule_requested(m, j, ret) || rule_runner_lost(m, j, ret);
     default:
         return false;
     }
+}
+
+bool decide(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    *ret = (struct decision_facts){.action = ACTION_NONE, .after_step = STEP_NONE};
+    if (!decide_now(m, j, ret))
+        return false;
+    if (ret->action == ACTION_RESTART && is_of_the_step(j))
+        ret->after_step = j->ledger.failed_step;
+    if (ret->action == ACTION_RESTART)
+        exclude_culprits(m, j, ret);
+    return true;
 }

@@ -98,6 +98,12 @@ static bool apply_seen(struct model *m, struct job *j, const struct event *e)
     j->pending.n = 0;
     j->requested = j->start_failed = j->start_unknown = false;
     j->starts_failed = 0;
+    j->nodes = e->seen.nodes;
+    j->gpus = e->seen.gpus;
+    j->n_devices = e->seen.n_devices;
+    memcpy(j->devices, e->seen.devices, sizeof(j->devices));
+    j->n_without = 0;
+    memset(j->without, 0, sizeof(j->without));
     j->seen_at = m->now;
     return true;
 }
@@ -323,6 +329,8 @@ static bool apply_decision(struct model *m, struct job *j, const struct event *e
     job_enter(j, JOB_DECIDED);
     j->attempt.decision = e->decision;
     j->attempt.decided_at = m->now;
+    j->n_without = e->decision.n_without;
+    memcpy(j->without, e->decision.without, sizeof(j->without));
     j->start_failed = false;
     pending_drop_all_starts(j);
     return true;
@@ -355,7 +363,7 @@ static bool apply_intent(struct model *m, struct job *j, const struct event *e)
         if (!fits(j, JOB_STARTING) || !j->attempt.gone) /* never two copies */
             return false;
         job_enter(j, JOB_STARTING);
-        ledger_restart(&j->ledger, j->attempt.incident.cause, m->now);
+        ledger_restart(&j->ledger, &j->attempt.incident, m->now);
         pending_add(j, e);
         return true;
     case INTENT_MAX:
@@ -391,6 +399,7 @@ static void check_job(const struct job *j)
     assert(a->gone == (a->gone_at != USEC_NEVER));
     assert((a->kills > 0) == (a->killed_at != USEC_NEVER));
     assert(a->highest_step >= a->first_step && a->highest_step >= a->last_step);
+    assert(j->n_devices <= DEVICES_MAX && j->n_without <= DEVICES_MAX);
     assert(j->ledger.n_failures <= FAILURES_MAX && j->ledger.paid.n <= RECENT_MAX);
 }
 

@@ -24,10 +24,20 @@ bool cause_is_free(enum cause cause)
     return cause == CAUSE_TIME_LIMIT || cause == CAUSE_PREEMPTION;
 }
 
+static int64_t further(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t ledger_kept(const struct ledger *l, int64_t loaded)
+{
+    return l->checkpoints_known ? further(l->best_checkpoint, loaded) : l->best_step;
+}
+
 static enum advance judge_advance(const struct ledger *l, const struct incident *i,
                                   const struct attempt_account *a)
 {
-    bool lived = i->class != CLASS_HANG && a->lived > a->startup;
+    bool lived = i->class != CLASS_HANG && a->ended - a->began > a->startup;
 
     if (l->checkpoints_known)
         return a->checkpoint_step > l->best_checkpoint ? ADVANCE_YES : ADVANCE_NO;
@@ -62,7 +72,7 @@ static void refill(struct ledger *l)
 {
     for (uint32_t i = 0; i < l->n_failures; i++)
         l->failures[i].count = 0;
-    l->without_progress = l->without_step = l->in_a_row = 0;
+    l->without_progress = l->without_step = l->unexplained = l->in_a_row = 0;
     l->stalled_since = USEC_NEVER;
     l->last_culprit = 0;
 }
@@ -114,12 +124,53 @@ static void count_failure(struct ledger *l, const struct policy *p, const struct
         l->without_progress += l->advance == ADVANCE_NO;
         count_step(l, i, a);
     }
+    l->unexplained += i->cause == CAUSE_UNKNOWN;
     l->same = f->count;
 }
 
-static int64_t further(int64_t a, int64_t b)
+/* What is kept is what a checkpoint holds, or, in a job that shows none, all that is new. */
+static void add_span(struct ledger *l, const struct incident *i, const struct attempt_account *a)
 {
-    return a > b ? a : b;
+    usec_t until = l->checkpoints_known ? a->saved_at : a->new_until;
+    usec_t from = a->new_from != USEC_NEVER ? a->new_from : a->began;
+    bool any = until != USEC_NEVER && until > from;
+
+    l->spans.v[l->spans.next] = (struct span){
+        .began = a->began,
+        .ended = a->ended,
+        .devices = a->devices,
+        .kept_from = any ? from : a->began,
+        .kept_until = any ? until : a->began,
+        .counted = i->class != CLASS_HEALTHY && !cause_is_free(i->cause) && !l->patient &&
+                   l->advance != ADVANCE_UNKNOWN,
+    };
+    l->spans.next = (l->spans.next + 1) % SPANS_MAX;
+    if (l->spans.n < SPANS_MAX)
+        l->spans.n++;
+}
+
+static usec_t overlap(usec_t from, usec_t until, usec_t since)
+{
+    from = from > since ? from : since;
+    return until > from ? until - from : 0;
+}
+
+struct waste ledger_waste(const struct ledger *l, usec_t now)
+{
+    struct waste w = {0};
+    usec_t since = now - USEC_PER_DAY;
+
+    for (uint32_t i = 0; i < l->spans.n; i++) {
+        const struct span *s = &l->spans.v[i];
+        usec_t ran = overlap(s->began, s->ended, since);
+        usec_t lost = s->counted ? ran - overlap(s->kept_from, s->kept_until, since) : 0;
+
+        w.ran += ran;
+        w.lost += lost;
+        w.devices_ran += ran * s->devices;
+        w.devices_lost += lost * s->devices;
+    }
+    return w;
 }
 
 void ledger_judge(struct ledger *l, const struct policy *p, const struct incident *i,
@@ -138,6 +189,7 @@ void ledger_judge(struct ledger *l, const struct policy *p, const struct inciden
         refill(l);
     if (i->class != CLASS_HEALTHY && !cause_is_free(i->cause))
         count_failure(l, p, i, a);
+    add_span(l, i, a);
 }
 
 uint32_t ledger_recent(const struct recent *r, usec_t now)
@@ -158,12 +210,14 @@ static void recent_add(struct recent *r, usec_t now)
     r->at[r->n++] = now;
 }
 
-void ledger_restart(struct ledger *l, enum cause cause, usec_t now)
+void ledger_restart(struct ledger *l, const struct incident *i, usec_t now)
 {
-    if (cause_is_free(cause)) {
+    if (cause_is_free(i->cause)) {
         recent_add(&l->free, now);
         return;
     }
     l->restarts++;
     recent_add(&l->paid, now);
+    if (l->advance == ADVANCE_NO)
+        recent_add(&l->futile, now);
 }

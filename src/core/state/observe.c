@@ -30,6 +30,7 @@ void attempt_reset(struct attempt *a)
     a->checkpoint_step = a->loaded_step = STEP_NONE;
     a->leader_rank = RANK_NONE;
     a->first_step_at = a->finished_at = a->storage_at = a->root_at = USEC_NEVER;
+    a->new_from = a->new_until = a->saved_at = USEC_NEVER;
     a->streaks.sampled = USEC_NEVER;
     a->interrupted_at = a->exited_at = a->gone_at = a->killed_at = USEC_NEVER;
     for (int p = 0; p < PHASE_MAX; p++)
@@ -119,6 +120,18 @@ static void note_step_number(struct attempt *a, const struct signal *s)
     a->last_step = step;
 }
 
+/* A step that no earlier attempt did, or did in vain. */
+static void note_new_work(struct job *j, const struct signal *s, usec_t now)
+{
+    struct attempt *a = &j->attempt;
+
+    if (s->step.step == STEP_NONE || s->step.step <= ledger_kept(&j->ledger, a->loaded_step))
+        return;
+    if (a->new_from == USEC_NEVER)
+        a->new_from = a->steps_seen > 0 ? a->last_step_at : now;
+    a->new_until = now;
+}
+
 static void observe_step(struct job *j, const struct signal *s, usec_t now)
 {
     struct attempt *a = &j->attempt;
@@ -126,6 +139,7 @@ static void observe_step(struct job *j, const struct signal *s, usec_t now)
     if (!step_is_new(a, s))
         return;
     note_step_number(a, s);
+    note_new_work(j, s, now);
     close_blocking_phases(j, now);
     if (a->steps_seen == 0) {
         a->first_step_at = now;
@@ -152,6 +166,8 @@ static void observe_checkpoint(struct job *j, const struct checkpoint_fact *c, u
     case EDGE_END:
         if (step > a->checkpoint_step)
             a->checkpoint_step = step;
+        if (step > ledger_kept(&j->ledger, a->loaded_step))
+            a->saved_at = now;
         phase_close(j, PHASE_CHECKPOINT, now);
         progress(a, now);
         break;

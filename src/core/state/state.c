@@ -115,10 +115,15 @@ usec_t startup_allowance(const struct model *m, const struct job *j)
 struct attempt_account attempt_account(const struct model *m, const struct job *j)
 {
     const struct attempt *a = &j->attempt;
+    uint32_t devices = j->n_devices > j->n_without ? j->n_devices - j->n_without : 1;
 
     return (struct attempt_account){
-        .lived = a->interrupted_at - a->started,
+        .began = a->started,
         .ended = a->interrupted_at,
+        .devices = devices,
+        .new_from = a->new_from,
+        .new_until = a->new_until,
+        .saved_at = a->saved_at,
         .steps_seen = a->steps_seen,
         .highest_step = a->highest_step,
         .last_step = a->last_step,

@@ -70,6 +70,9 @@ struct attempt {
     int64_t steps_seen, first_step, last_step, highest_step; /* STEP_NONE: none, or no number */
     int64_t checkpoint_step, loaded_step;
     bool numbers_reset;
+    usec_t new_from;     /* when it got beyond what earlier attempts keep; USEC_NEVER */
+    usec_t new_until;    /* its last step beyond that */
+    usec_t saved_at;     /* its last checkpoint beyond that; USEC_NEVER */
     int32_t leader_rank; /* whose step numbers are compared: those of the first to show any */
     uint32_t leader_file;
     usec_t first_step_at;          /* USEC_NEVER */
@@ -113,7 +116,12 @@ struct job {
     enum job_state state;
     usec_t seen_at;
     struct attempt attempt; /* the present or last one */
-    struct timing timing;   /* outlives attempts, and lives of the job */
+    uint32_t nodes, gpus;   /* of the whole job, 0 = not known */
+    uint32_t n_devices;     /* that its attempts can use on this machine, 0 = not known */
+    char devices[DEVICES_MAX][DEVICE_NAME_LEN];
+    uint32_t n_without; /* ... of which these are kept out */
+    char without[DEVICES_MAX][DEVICE_NAME_LEN];
+    struct timing timing; /* outlives attempts, and lives of the job */
     struct ledger ledger;
 
     bool requested; /* the user asked for the end */

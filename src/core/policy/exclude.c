@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is kept out of the next attempt. On one machine that can only be a GPU, and only for a job
+ * that does with fewer: so the policy must allow it. All that is proven guilty is kept out, or,
+ * when too little would be left, nothing.
+ *
+ * A verdict that names something which cannot be kept out leaves a person with something to do;
+ * then the decision says what. */
+
+#include "core/policy/exclude.h"
+
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct names {
+    const char (*v)[DEVICE_NAME_LEN];
+    uint32_t n;
+};
+
+static bool has(struct names list, const char *name)
+{
+    for (uint32_t i = 0; i < list.n; i++)
+        if (streq(list.v[i], name))
+            return true;
+    return false;
+}
+
+static struct names culprits_of(const struct job *j)
+{
+    const struct culprits *c = &j->attempt.incident.culprits;
+
+    return (struct names){c->devices, c->n_devices};
+}
+
+static struct names used_by(const struct job *j)
+{
+    return (struct names){j->devices, j->n_devices};
+}
+
+static struct names kept_out(const struct decision_facts *d)
+{
+    return (struct names){d->without, d->n_without};
+}
+
+/* "GPU 0000:4d:00", "GPU 0000:4d:00 and 2 more" */
+static const char *name_them(struct names list, char *ret, size_t size)
+{
+    if (list.n > 1)
+        str_printf(ret, size, "GPU %s and %" PRIu32 " more", list.v[0], list.n - 1);
+    else
+        str_printf(ret, size, "GPU %s", list.v[0]);
+    return ret;
+}
+
+static uint32_t count_new(const struct job *j, const struct decision_facts *d)
+{
+    struct names guilty = culprits_of(j);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < guilty.n; i++)
+        n += has(used_by(j), guilty.v[i]) && !has(kept_out(d), guilty.v[i]);
+    return n;
+}
+
+static void add_new(const struct job *j, struct decision_facts *d)
+{
+    struct names guilty = culprits_of(j);
+
+    for (uint32_t i = 0; i < guilty.n && d->n_without < DEVICES_MAX; i++)
+        if (has(used_by(j), guilty.v[i]) && !has(kept_out(d), guilty.v[i]))
+            STR_COPY(d->without[d->n_without++], guilty.v[i]);
+}
+
+/* Only devices can be kept out; what else is named stays in. */
+static void exclude_none(const struct job *j, struct decision_facts *d)
+{
+    const struct culprits *c = &j->attempt.incident.culprits;
+
+    if (c->n_ranks > 0)
+        decision_add(d, "; which GPU rank %" PRId32 " has is not known, so it stays in: test them",
+                     c->ranks[0]);
+    else
+        decision_add(d,
+                     "; this machine is to blame, and is the only one: test it, or move the job");
+}
+
+static void exclude_devices(const struct model *m, const struct job *j, struct decision_facts *d)
+{
+    uint32_t fresh = count_new(j, d), left = j->n_devices - d->n_without - fresh;
+    uint32_t least = m->policy.min_devices > 0 ? m->policy.min_devices : 1;
+    char names[64];
+
+    name_them(culprits_of(j), names, sizeof(names));
+    if (!m->policy.exclude_devices) {
+        decision_add(d, "; %s stays in (exclude_devices is false): test it, or leave it out",
+                     names);
+    } else if (j->n_devices == 0) {
+        decision_add(d, "; %s stays in: which GPUs the job has is not known; leave it out", names);
+    } else if (fresh == 0) {
+        decision_add(d, "; %s is not among those the job has", names);
+    } else if (left < least) {
+        decision_add(d,
+                     "; %s stays in: %" PRIu32 " of %" PRIu32
+                     " would be left, min_devices is %" PRIu32 "; replace it",
+                     names, left, j->n_devices, least);
+    } else {
+        add_new(j, d);
+        d->action = ACTION_RESTART_EXCLUDING;
+        decision_add(d, "; without %s, %" PRIu32 " of %" PRIu32 " are left", names, left,
+                     j->n_devices);
+    }
+}
+
+void exclude_culprits(const struct model *m, const struct job *j, struct decision_facts *d)
+{
+    d->n_without = j->n_without;
+    memcpy(d->without, j->without, sizeof(d->without));
+    if (j->state != JOB_JUDGED || j->attempt.incident.advice != ADVICE_RESTART_EXCLUDING)
+        return;
+    if (culprits_of(j).n > 0)
+        exclude_devices(m, j, d);
+    else
+        exclude_none(j, d);
+}
