@@ -106,6 +106,21 @@ void cgroup_remove(const char *path)
         remove_below(AT_FDCWD, path, 0);
 }
 
+bool cgroup_is_populated(const char *path)
+{
+    char file[CGROUP_PATH_MAX + 16], line[64];
+    _cleanup_(fclosep) FILE *f = NULL;
+
+    if (path[0] == '\0')
+        return false;
+    snprintf(file, sizeof(file), "%s/cgroup.events", path);
+    f = fopen(file, "re");
+    while (f && fgets(line, sizeof(line), f))
+        if (streq(line, "populated 1\n"))
+            return true;
+    return false;
+}
+
 void cgroup_kill(const char *path)
 {
     char file[CGROUP_PATH_MAX + 16];

@@ -69,22 +69,24 @@ int proc_read(pid_t pid, struct proc *ret)
     struct proc p = {.pid = pid};
     unsigned long long user, system, start;
     char buf[1024], *open, *close;
-    int ppid;
+    int ppid, session;
     ssize_t n = read_proc(pid, "stat", buf, sizeof(buf));
 
     if (n < 0)
         return (int)n;
-    /* proc(5): pid (comm) state ppid ...; comm may itself hold blanks and parentheses. */
+    /* proc(5): pid (comm) state ppid pgrp session ...; comm may itself hold blanks and parentheses.
+     */
     open = strchr(buf, '(');
     close = strrchr(buf, ')');
     if (!open || !close || close < open)
         return -EBADMSG;
     if (sscanf(close + 1,
-               " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
-               &p.state, &ppid, &user, &system, &start) != 5)
+               " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
+               &p.state, &ppid, &session, &user, &system, &start) != 6)
         return -EBADMSG;
     str_copy_n(p.comm, sizeof(p.comm), open + 1, (size_t)(close - open - 1));
     p.ppid = ppid;
+    p.session = session;
     p.start = start;
     p.cpu = ticks_to_usec(user + system);
     *ret = p;

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 struct proc {
-    pid_t pid, ppid;
+    pid_t pid, ppid, session;
     char state;       /* R S D T t Z I, as in proc(5) */
     char comm[16];    /* not sanitised */
     uint64_t start;   /* clock ticks since boot; with pid it names a process for good */

@@ -102,6 +102,7 @@ static void on_started(void *ctx, pid_t pid)
     struct event e = session_event(s, EVENT_ATTEMPT_STARTED);
 
     s->started = true;
+    job_home_note_attempt(&s->home, local_cgroup(s->local), pid);
     e.started.pid = pid;
     e.started.intent = s->intent;
     STR_COPY(e.started.log, s->log_path);
@@ -271,7 +272,7 @@ static int launch(struct session *s, const struct streams *st, struct err *e)
     r = local_start(s->local, &spec, e);
     if (r < 0)
         return r;
-    job_home_note_cgroup(&s->home, local_cgroup(s->local));
+    job_home_note_attempt(&s->home, local_cgroup(s->local), 0);
     watch_set_root(s->watch, local_keeper(s->local));
     return 0;
 }
@@ -346,6 +347,13 @@ static int on_start_time(sd_event_source *source, uint64_t usec, void *userdata)
     s->start.seq = 0;
     if (intent.seq == 0 || s->ended)
         return 0;
+    if (!job_home_is_held(&s->home)) {
+        say_loud(s->say,
+                 "%s/lock is gone: another copy of the job may run, so none is started here",
+                 s->home.path);
+        session_ask_for_end(s, 0, "its lock was deleted; another copy may run");
+        return 0;
+    }
     if (session_start_attempt(s, &intent, &e) < 0)
         session_report(s, &intent, OUTCOME_FAILED, e.text);
     return 0;

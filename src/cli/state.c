@@ -5,8 +5,9 @@
  * process of the job is left. Whoever gets the lock may start a copy.
  *
  * That leaves one gap: reknit and keeper both killed by SIGKILL. So the file also says which
- * REKNIT_RUN the processes carry in their environment, and which cgroup they are in; whoever gets
- * the lock kills those first. An orderly end empties the file.
+ * REKNIT_RUN the processes carry in their environment (some write over it), which cgroup they are
+ * in (where there are cgroups), and which session the first of them leads; whoever gets the lock
+ * kills those first, and what descends from them. An orderly end empties the file.
  *
  * Between taking the lock and writing who took it lies a moment in which the file is empty or names
  * the holder before. So whoever does not get the lock looks again and again: a holder that lives
@@ -34,6 +35,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define BOOT_ID_LEN   37
 #define RUNS_KEPT     20 /* folders run-N of a job */
 #define LEFTOVER_WAIT (30 * USEC_PER_SEC)
 #define LOCK_PAUSE_MS 20
@@ -210,48 +212,94 @@ struct holder {
     int pid;
     uint64_t start;
     char run_id[RUN_ID_LEN];
-    char cgroup[CGROUP_PATH_MAX];
+    char cgroup[CGROUP_PATH_MAX]; /* "" = none */
+    int session;                  /* 0 = not known */
+    uint64_t session_start;       /* of its leader */
+    char boot[BOOT_ID_LEN];       /* pids and their starts are of that boot; "" = not known */
 };
+
+#define HOLDER_TEXT (CGROUP_PATH_MAX + 256)
+
+static void read_boot_id(char ret[BOOT_ID_LEN])
+{
+    _cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (!f || fscanf(f, "%36s", ret) != 1)
+        ret[0] = '\0';
+}
+
+static bool is_of_this_boot(const struct holder *h)
+{
+    char now[BOOT_ID_LEN];
+
+    read_boot_id(now);
+    return h->boot[0] == '\0' || now[0] == '\0' || streq(h->boot, now);
+}
 
 static bool read_holder(int fd, struct holder *ret)
 {
-    char text[CGROUP_PATH_MAX + 128];
+    char text[HOLDER_TEXT];
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    int fields;
 
     *ret = (struct holder){0};
     if (n <= 0)
         return false;
     text[n] = '\0';
     text[strcspn(text, "\n")] = '\0'; /* behind it, the rest of a longer one before */
-    return sscanf(text, "%d %" SCNu64 " %16s %511s", &ret->pid, &ret->start, ret->run_id,
-                  ret->cgroup) >= 3;
+    fields = sscanf(text, "%d %" SCNu64 " %16s %511s %d %" SCNu64 " %36s", &ret->pid, &ret->start,
+                    ret->run_id, ret->cgroup, &ret->session, &ret->session_start, ret->boot);
+    if (streq(ret->cgroup, "-"))
+        ret->cgroup[0] = '\0';
+    return fields >= 3;
 }
 
 /* Never empty in between: others look at it without the lock. */
-static void write_holder(const struct job_home *h, const char *run_id, const char *cgroup)
+static void write_holder(const struct job_home *h, struct holder *holder)
 {
-    char text[CGROUP_PATH_MAX + 128];
+    char text[HOLDER_TEXT];
     struct proc self;
     int n;
 
     if (proc_read(getpid(), &self) < 0)
         self = (struct proc){.pid = getpid()};
-    n = snprintf(text, sizeof(text), "%d %" PRIu64 " %s %s\n", (int)self.pid, self.start, run_id,
-                 cgroup);
+    n = snprintf(text, sizeof(text), "%d %" PRIu64 " %s %s %d %" PRIu64 " %s\n", (int)self.pid,
+                 self.start, holder->run_id, holder->cgroup[0] ? holder->cgroup : "-",
+                 holder->session, holder->session_start, holder->boot);
     if (pwrite(h->lock, text, (size_t)n, 0) != n || ftruncate(h->lock, n) < 0)
         return; /* a full disk: then only the environment of the processes tells */
 }
 
-void job_home_note_cgroup(struct job_home *h, const char *cgroup)
+void job_home_note_attempt(struct job_home *h, const char *cgroup, pid_t session)
 {
-    write_holder(h, h->run_id, cgroup);
+    struct holder holder = {.session = session};
+    struct proc leader;
+
+    STR_COPY(holder.run_id, h->run_id);
+    STR_COPY(holder.cgroup, cgroup);
+    read_boot_id(holder.boot);
+    if (session > 0 && proc_read(session, &leader) == 0)
+        holder.session_start = leader.start;
+    else
+        holder.session = 0; /* ended already: what it left carries its environment */
+    write_holder(h, &holder);
+}
+
+bool job_home_is_held(const struct job_home *h)
+{
+    char path[PATH_MAX];
+    struct stat there, ours;
+
+    return path_printf(path, NULL, "%s/lock", h->path) >= 0 && lstat(path, &there) == 0 &&
+           fstat(h->lock, &ours) == 0 && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
 }
 
 static bool is_alive(const struct holder *holder)
 {
     struct proc p;
 
-    return proc_read(holder->pid, &p) == 0 && p.start == holder->start && !proc_is_dead(&p);
+    return is_of_this_boot(holder) && proc_read(holder->pid, &p) == 0 && p.start == holder->start &&
+           !proc_is_dead(&p);
 }
 
 static void say_waiting(const char *name)
@@ -286,12 +334,59 @@ static int take_lock(struct job_home *h, const char *name, struct err *e)
     return 0;
 }
 
-static bool belongs_to(const struct proc *p, const char *run_id)
+/* The number of a session is not given away while a process is in it. A leader of that number that
+ * started at another time leads another one. */
+static bool session_is_theirs(const struct holder *last)
+{
+    struct proc leader;
+
+    if (last->session <= 0 || !is_of_this_boot(last))
+        return false;
+    return proc_read(last->session, &leader) < 0 || leader.start == last->session_start;
+}
+
+static bool carries(const struct proc *p, const char *run_id)
 {
     char id[64];
 
-    return !proc_is_dead(p) && proc_getenv(p->pid, "REKNIT_RUN", id, sizeof(id)) == 0 &&
-           streq(id, run_id);
+    return proc_getenv(p->pid, "REKNIT_RUN", id, sizeof(id)) == 0 && streq(id, run_id);
+}
+
+static bool is_listed(const struct proc_list *l, pid_t pid)
+{
+    VEC_FOREACH (&l->procs, p)
+        if (p->pid == pid)
+            return true;
+    return false;
+}
+
+/* Adds what descends from those that are listed: killed, they would leave it to init. */
+static void add_descendants(const struct proc_list *all, struct proc_list *ours)
+{
+    for (size_t i = 0; i < ours->procs.n; i++)
+        VEC_FOREACH (&all->procs, p)
+            if (p->ppid == ours->procs.v[i].pid && p->pid != getpid() && !proc_is_dead(p) &&
+                !is_listed(ours, p->pid))
+                *VEC_PUSH(&ours->procs) = *p;
+}
+
+static int find_leftovers(const struct holder *last, struct proc_list *ret)
+{
+    _cleanup_proc_list_ struct proc_list all = {0};
+    bool by_session = session_is_theirs(last);
+    int r = proc_list_all(&all);
+
+    if (r < 0)
+        return r;
+    VEC_FOREACH (&all.procs, p) {
+        bool in_session =
+            by_session && p->session == last->session && p->start >= last->session_start;
+
+        if (p->pid != getpid() && !proc_is_dead(p) && (in_session || carries(p, last->run_id)))
+            *VEC_PUSH(&ret->procs) = *p;
+    }
+    add_descendants(&all, ret);
+    return 0;
 }
 
 static void await_end(pid_t pid)
@@ -305,19 +400,17 @@ static void await_end(pid_t pid)
 }
 
 /* Returns how many were found, killed, and are probably gone now. */
-static size_t kill_marked(const char *run_id)
+static size_t kill_found(const struct holder *last)
 {
-    _cleanup_proc_list_ struct proc_list all = {0}, ours = {0};
+    _cleanup_proc_list_ struct proc_list found = {0};
 
-    if (proc_list_all(&all) < 0)
+    cgroup_kill(last->cgroup);
+    if (find_leftovers(last, &found) < 0)
         return 0;
-    VEC_FOREACH (&all.procs, p)
-        if (p->pid != getpid() && belongs_to(p, run_id))
-            *VEC_PUSH(&ours.procs) = *p;
-    proc_list_signal(&ours, SIGKILL);
-    VEC_FOREACH (&ours.procs, p)
+    proc_list_signal(&found, SIGKILL);
+    VEC_FOREACH (&found.procs, p)
         await_end(p->pid);
-    return ours.procs.n;
+    return found.procs.n;
 }
 
 static int kill_leftovers(struct job_home *h, struct err *e)
@@ -328,15 +421,17 @@ static int kill_leftovers(struct job_home *h, struct err *e)
 
     if (!read_holder(h->lock, &last))
         return 0;
-    write_holder(h, last.run_id, last.cgroup); /* ours now; what is to be killed stays on record */
-    cgroup_kill(last.cgroup);
-    while ((n = kill_marked(last.run_id)) > 0) {
+    write_holder(h, &last); /* ours now; what is to be killed stays on record */
+    while ((n = kill_found(&last)) > 0 || cgroup_is_populated(last.cgroup)) {
         h->leftovers += n;
         if (mono_us() > give_up)
             return err_set(e, -EBUSY,
                            "%zu processes of the last run cannot be killed (look for "
-                           "REKNIT_RUN=%s in /proc/PID/environ); two copies must never run",
-                           n, last.run_id);
+                           "REKNIT_RUN=%s in /proc/PID/environ, and at session %d); two copies "
+                           "must never run",
+                           n, last.run_id, last.session);
+        if (n == 0)
+            poll(NULL, 0, LOCK_PAUSE_MS);
     }
     cgroup_remove(last.cgroup);
     return 0;
@@ -431,7 +526,7 @@ static int home_open(const char *name, struct job_home *h, struct err *e)
     if (r < 0)
         return r;
     make_run_id(h->run_id);
-    write_holder(h, h->run_id, "");
+    job_home_note_attempt(h, "", 0);
     return 0;
 }
 

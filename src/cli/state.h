@@ -10,6 +10,8 @@
 #include "core/model/event.h"
 
 #include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
 
 #define RUN_ID_LEN 17 /* 16 hexadecimal digits */
 
@@ -49,7 +51,12 @@ void job_home_close(struct job_home *h); /* the run ended in order: nothing is l
  */
 void job_home_archive(const struct job_home *h, const char *path);
 
-/* So that the next run can find the processes even if everything here is killed. */
-void job_home_note_cgroup(struct job_home *h, const char *cgroup);
+/* So that the next run can find the processes even if everything here is killed: the cgroup they
+ * are in ("" = none), and the session that the first of them leads (0 = it is not there yet). */
+void job_home_note_attempt(struct job_home *h, const char *cgroup, pid_t session);
+
+/* Whether the lock is still where others look for it. When it or the folder was deleted, another
+ * run of the job may have begun, and this one must start nothing more. */
+bool job_home_is_held(const struct job_home *h);
 
 #endif

@@ -626,6 +626,61 @@ def test_reknit_and_keeper_are_killed_together(run, replays, tmp_path):
     replays()
 
 
+# A process that writes over its environment, as setproctitle() does, and one below it in a session of
+# its own.
+FORGETFUL = """
+import ctypes, os, time
+env = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
+i = 0
+while env[i]:
+    ctypes.memset(env[i], 0, len(ctypes.string_at(env[i])))
+    i += 1
+if not os.fork():
+    os.setsid()
+print("forgot", os.getpid(), flush=True)
+time.sleep(1000)
+"""
+
+
+def test_what_forgot_where_it_belongs_is_found_too(run, state):
+    script = f"/usr/bin/python3 -SEc '{FORGETFUL}' & wait"
+    r = run(*sh(script))
+    r.out.expect("forgot", r.out.expect("forgot") + 1)
+    left = [int(line.split()[1]) for line in r.out.lines if "forgot" in line]
+    assert len(left) == 2 and not set(left) & set(marked(run.mark))
+    keeper = r.keeper()
+    os.kill(r.pid, signal.SIGSTOP)
+    kill_quietly(keeper)
+    r.kill()
+    lock = state / "job/lock"
+    fields = lock.read_text().split()
+    fields[3] = "-"  # as where no cgroup can be made
+    lock.write_text(" ".join(fields) + "\n")
+    try:
+        again = run("true")
+        assert again.wait() == 0
+        assert "processes it had left behind were killed now" in again.err.text()
+        for pid in left:
+            await_end(pid)
+    finally:
+        for pid in left:
+            kill_quietly(pid)
+
+
+@pytest.mark.parametrize("what", ["lock", "folder"])
+def test_without_its_lock_it_starts_nothing_more(run, state, what):
+    """Another run of that name may have begun meanwhile, and would not know of this one."""
+    r = run(*sh("echo ready; read line; exit 3"), stdin=subprocess.PIPE)
+    r.out.expect("ready")
+    if what == "lock":
+        (state / "job/lock").unlink()
+    else:
+        (state / "job").rename(state / "gone")
+    r.process.stdin.close()
+    assert r.wait() == 3
+    assert "none is started here" in r.err.text() and "attempt 2 starts" not in r.err.text()
+
+
 def test_one_name_runs_only_once(run, tmp_path):
     first = start_trainer(run, tmp_path)
     second = run("true")
