@@ -2,7 +2,11 @@
 
 /* Greedy set cover. Every window of COVER_WORD_BYTES bytes of every literal is a candidate; the
  * candidate that covers most literals for its cost is taken, until all are covered. Shared parts
- * of words ("rror", "Time") so stand for hundreds of literals. */
+ * of words ("rror", "Time") so stand for hundreds of literals.
+ *
+ * What a candidate gains only becomes less as others are taken. So candidates wait in a heap by
+ * what they gained when last counted, and only the one on top is counted again: while it is still
+ * the best, it is the best of all. */
 
 #include "extract/cover.h"
 
@@ -23,16 +27,16 @@ struct window {
 
 struct candidate {
     unsigned first, n; /* its windows */
-    unsigned gain;     /* literals among them that are not covered yet */
-    unsigned cost;     /* 0 = ordinary: not to be used */
+    unsigned gain;     /* literals among them that were not covered when it was last counted */
+    unsigned cost;
 };
 
 struct cover {
     VEC(struct window) windows;
-    VEC(struct candidate) candidates;
+    VEC(struct candidate) heap; /* best first; equally good ones in the order of their text */
     const struct cover_literal *literals;
     const struct rarity *common, *ordinary;
-    bool *covered, *fresh; /* of literals; fresh: by the word taken last */
+    bool *covered; /* of literals */
 };
 
 static void add_windows(struct cover *c, unsigned literal)
@@ -80,50 +84,83 @@ static unsigned cost_of(const struct cover *c, const struct window *w)
     return costs[unseen < 3 ? unseen : 3];
 }
 
+/* Literals of the candidate that are not covered; a literal may have the same window twice. */
+static unsigned count_gain(const struct cover *c, const struct candidate *k)
+{
+    unsigned gain = 0, last = UINT32_MAX;
+
+    for (unsigned i = k->first; i < k->first + k->n; i++) {
+        unsigned literal = c->windows.v[i].literal;
+
+        gain += !c->covered[literal] && literal != last;
+        last = literal;
+    }
+    return gain;
+}
+
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+    uint64_t x = (uint64_t)a->gain * b->cost, y = (uint64_t)b->gain * a->cost;
+
+    return x > y || (x == y && a->first < b->first);
+}
+
+/* Lets the candidate at i sink to its place. */
+static void sift_down(struct cover *c, size_t i)
+{
+    struct candidate *v = c->heap.v, moved = v[i];
+
+    for (size_t child; (child = 2 * i + 1) < c->heap.n; i = child) {
+        if (child + 1 < c->heap.n && is_better(&v[child + 1], &v[child]))
+            child++;
+        if (!is_better(&v[child], &moved))
+            break;
+        v[i] = v[child];
+    }
+    v[i] = moved;
+}
+
+static void drop_best(struct cover *c)
+{
+    c->heap.v[0] = c->heap.v[--c->heap.n];
+    if (c->heap.n > 0)
+        sift_down(c, 0);
+}
+
 static void group_windows(struct cover *c)
 {
     qsort(c->windows.v, c->windows.n, sizeof(c->windows.v[0]), compare_windows);
-    for (unsigned i = 0; i < c->windows.n; i++) {
+    for (unsigned i = 0, n; i < c->windows.n; i += n) {
         const struct window *w = &c->windows.v[i];
+        struct candidate k = {.first = i, .cost = cost_of(c, w)};
 
-        if (i == 0 || compare_text(w, w - 1) != 0)
-            *VEC_PUSH(&c->candidates) = (struct candidate){.first = i, .cost = cost_of(c, w)};
-        c->candidates.v[c->candidates.n - 1].n++;
-        c->candidates.v[c->candidates.n - 1].gain +=
-            i == 0 || w->literal != w[-1].literal || compare_text(w, w - 1) != 0;
+        for (n = 1; i + n < c->windows.n && compare_text(w, w + n) == 0; n++)
+            ;
+        k.n = n;
+        k.gain = count_gain(c, &k);
+        if (k.cost > 0)
+            *VEC_PUSH(&c->heap) = k;
     }
+    for (size_t i = c->heap.n / 2; i-- > 0;)
+        sift_down(c, i);
 }
 
-static const struct candidate *best_candidate(const struct cover *c)
+/* The candidate to take next, NULL = none gains anything. */
+static const struct candidate *best_candidate(struct cover *c)
 {
-    const struct candidate *best = NULL;
+    while (c->heap.n > 0) {
+        struct candidate *top = &c->heap.v[0];
+        unsigned gain = count_gain(c, top);
 
-    VEC_FOREACH (&c->candidates, k)
-        if (k->cost > 0 && k->gain > 0 &&
-            (!best || (uint64_t)k->gain * best->cost > (uint64_t)best->gain * k->cost))
-            best = k;
-    return best;
-}
-
-/* Takes what the new word covers off the gain of all others. */
-static void mark_covered(struct cover *c, size_t n, const struct candidate *taken)
-{
-    memset(c->fresh, 0, n);
-    for (unsigned i = taken->first; i < taken->first + taken->n; i++) {
-        unsigned literal = c->windows.v[i].literal;
-
-        if (!c->covered[literal])
-            c->covered[literal] = c->fresh[literal] = true;
+        if (gain == top->gain)
+            return top;
+        top->gain = gain;
+        if (gain == 0)
+            drop_best(c);
+        else
+            sift_down(c, 0);
     }
-    VEC_FOREACH (&c->candidates, k) {
-        unsigned last = UINT32_MAX;
-
-        for (unsigned i = k->first; i < k->first + k->n && k->gain > 0; i++) {
-            if (c->fresh[c->windows.v[i].literal] && c->windows.v[i].literal != last)
-                k->gain--;
-            last = c->windows.v[i].literal;
-        }
-    }
+    return NULL;
 }
 
 void cover_literals(const struct cover_literal *literals, size_t n, const struct rarity *common,
@@ -133,7 +170,6 @@ void cover_literals(const struct cover_literal *literals, size_t n, const struct
     const struct candidate *best;
 
     c.covered = xcalloc(n + 1, sizeof(*c.covered));
-    c.fresh = xcalloc(n + 1, sizeof(*c.fresh));
     for (unsigned i = 0; i < n; i++)
         add_windows(&c, i);
     group_windows(&c);
@@ -141,10 +177,11 @@ void cover_literals(const struct cover_literal *literals, size_t n, const struct
         const struct window *w = &c.windows.v[best->first];
 
         fn(ctx, w->s, w->len, w->caseless);
-        mark_covered(&c, n, best);
+        for (unsigned i = best->first; i < best->first + best->n; i++)
+            c.covered[c.windows.v[i].literal] = true;
+        drop_best(&c);
     }
     free(c.covered);
-    free(c.fresh);
     VEC_DONE(&c.windows);
-    VEC_DONE(&c.candidates);
+    VEC_DONE(&c.heap);
 }

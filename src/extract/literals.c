@@ -21,7 +21,7 @@
 #include <string.h>
 
 #define DEPTH_MAX 24
-#define CLASS_MAX 4 /* a class of more characters says nothing */
+#define CLASS_MAX 6 /* a class of more characters says nothing */
 
 struct part {
     bool exact;
@@ -65,7 +65,9 @@ static unsigned set_score(const struct parser *p, const struct literal_set *set)
 
     for (unsigned i = 0; i < set->n; i++) {
         const struct literal *l = &set->v[i];
-        unsigned score = l->len < LITERAL_BYTES_MIN ? 0 : p->score(p->ctx, l->s, l->len);
+        unsigned score = l->len < LITERAL_BYTES_MIN  ? 0
+                         : l->len < LITERAL_BYTES_OK ? 1
+                                                     : p->score(p->ctx, l->s, l->len);
 
         if (score < worst)
             worst = score;

@@ -12,6 +12,7 @@
 #define LITERAL_BYTES_MAX 32 /* of one literal; longer ones are cut */
 #define LITERALS_MAX      48 /* alternatives of one pattern */
 #define LITERAL_BYTES_MIN 3  /* shorter ones are everywhere */
+#define LITERAL_BYTES_OK  4  /* one shorter word slows the search for all others down by a fifth */
 
 struct literal {
     unsigned char len;

@@ -176,6 +176,11 @@ const struct catalog *matcher_catalog(const struct matcher *m)
     return m->catalog;
 }
 
+const struct prefilter *matcher_words(const struct matcher *m)
+{
+    return m->words;
+}
+
 const char *matcher_wordless(const struct matcher *m, const struct entry *e)
 {
     VEC_FOREACH (&m->expressions, x)

@@ -36,6 +36,9 @@ DEFINE_CLEANUP(struct matcher *, matcher_free);
 
 const struct catalog *matcher_catalog(const struct matcher *m);
 
+/* What it looks for before it tries anything. */
+const struct prefilter *matcher_words(const struct matcher *m);
+
 /* The first pattern of the entry that has no word to look for, NULL = all have. Such a pattern is
  * tried on every line that is looked at closely, and makes none be looked at. */
 const char *matcher_wordless(const struct matcher *m, const struct entry *e);

@@ -9,6 +9,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct prefilter;
 
@@ -19,6 +20,9 @@ DEFINE_CLEANUP(struct prefilter *, prefilter_free);
 /* Before prefilter_compile(). */
 void prefilter_add(struct prefilter *p, const char *s, size_t len, bool caseless, unsigned owner);
 int prefilter_compile(struct prefilter *p, struct err *e);
+/* The compiled set, for prebuilt.h: allocated with malloc(). -ENOMEM is the only error. */
+int prefilter_serialize(const struct prefilter *p, uint64_t *ret_words, char **ret,
+                        size_t *ret_len);
 size_t prefilter_size(const struct prefilter *p); /* number of different words */
 
 /* fn returns whether to go on. Words may be found in any order of their ends within a few bytes;

@@ -40,7 +40,8 @@
 #define BEFORE_BYTES   ((size_t)8 << 10) /* around a failure, looked at as a whole */
 #define AFTER_BYTES    ((size_t)32 << 10)
 #define SMALL_BYTES    ((size_t)4 << 10) /* a flush of so little is looked at as a whole */
-#define VAIN_MAX       32 /* triggers for nothing in a block that make the scanner learn */
+#define VAIN_MAX       32   /* triggers for nothing in a block that make the scanner learn, ... */
+#define VAIN_SUM_MAX   2048 /* or so many since it last did: they cost what learning costs */
 #define RELEARN_MAX    8
 #define SAMPLE_RECORDS 8 /* looked at, at most, ... */
 #define SAMPLE_STEPS   1 /* ... to find so many steps */
@@ -65,7 +66,7 @@ struct scanner {
 
     struct trigger_set *trigger_set; /* made when first needed */
     unsigned relearned;              /* how often it was made anew */
-    unsigned vain;                   /* triggers of this block that led to nothing */
+    unsigned vain, vain_sum;         /* triggers that led to nothing: in this block, in all since */
     struct rarity common;            /* text of their records */
     struct triggers triggers;
 };
@@ -212,11 +213,9 @@ static void scan_up_to(struct scanner *s, struct span *span, size_t pos)
         scan_next(s, span);
 }
 
-/* A few records for their progress. */
-static void sample(struct scanner *s, struct span *span)
+/* A few records for their progress, until so many steps have been seen. */
+static void sample(struct scanner *s, struct span *span, uint64_t enough)
 {
-    uint64_t enough = record_steps(s->reader) + SAMPLE_STEPS;
-
     for (int i = 0; i < SAMPLE_RECORDS && span->pos < span->len; i++) {
         if (record_steps(s->reader) >= enough)
             break;
@@ -233,18 +232,24 @@ static enum record_weight weigh_record(struct scanner *s, struct span *span, siz
     enum record_weight weight = record_weigh(s->reader, raw, len);
 
     span->weighed = begin + len;
-    if (weight == RECORD_NONE && s->vain++ < 2 * VAIN_MAX)
-        rarity_learn(&s->common, raw, len);
+    if (weight == RECORD_NONE) {
+        s->vain_sum++;
+        if (s->vain++ < 2 * VAIN_MAX)
+            rarity_learn(&s->common, raw, len);
+    }
     return weight;
 }
 
 /* Finds the triggers of a span; makes a better set first, when the last block asked for it. */
 static void find_triggers(struct scanner *s, const struct span *span)
 {
-    if (!s->trigger_set || (s->vain > VAIN_MAX && s->relearned < RELEARN_MAX)) {
+    bool learn = s->vain > VAIN_MAX || s->vain_sum > VAIN_SUM_MAX;
+
+    if (!s->trigger_set || (learn && s->relearned < RELEARN_MAX)) {
         s->relearned += s->trigger_set != NULL;
         trigger_set_free(s->trigger_set);
         s->trigger_set = trigger_set_new(s->matcher, &s->common);
+        s->vain_sum = 0;
     }
     s->vain = 0;
     if (s->trigger_set)
@@ -281,8 +286,9 @@ static void scan_triggered(struct scanner *s, struct span *span, size_t *next, s
     }
 }
 
-/* Looks at the chosen records of a span in the middle of the log. */
-static void scan_choice(struct scanner *s, struct span *span)
+/* Looks at the chosen records of a span in the middle of the log; `steps` had been seen before the
+ * block that the span is of, whose first record is read already. */
+static void scan_choice(struct scanner *s, struct span *span, uint64_t steps)
 {
     bool is_dense = span->offset < DENSE_BYTES && s->size <= LARGE_BYTES;
     size_t interval = is_dense ? DENSE_INTERVAL : BLOCK_BYTES, next = 0;
@@ -304,7 +310,7 @@ static void scan_choice(struct scanner *s, struct span *span)
             if (span->pos <= at) {
                 if (at > 0)
                     skip_to(s, span, record_begin(span, at));
-                sample(s, span);
+                sample(s, span, (at == 0 ? steps : record_steps(s->reader)) + SAMPLE_STEPS);
             }
         }
         scan_triggered(s, span, &next, end);
@@ -350,6 +356,7 @@ static void finish_carry(struct scanner *s, bool at_end)
 /* Processes bytes that follow those processed before; `all` = look at every record. */
 static void process(struct scanner *s, const char *data, size_t len, bool all)
 {
+    uint64_t steps = record_steps(s->reader);
     struct span span;
     const char *end;
 
@@ -372,7 +379,7 @@ static void process(struct scanner *s, const char *data, size_t len, bool all)
     if (all)
         scan_up_to(s, &span, span.len);
     else if (span.len > 0)
-        scan_choice(s, &span);
+        scan_choice(s, &span, steps);
     s->offset += span.len;
     s->carry_from = s->offset;
     extend_carry(s, data + span.len, len - span.len);

@@ -20,15 +20,18 @@ enum owner {
     OWNER_DIRT,
 };
 
+/* Ends all colours, here without its ESC. Too short to be a word: one short word makes the search
+ * for all others slower. */
+#define SHORT_CODE "[0m"
+
 /* What escape codes look like, also when a collector dropped or spelled out the ESC byte; and how
  * a traceback begins even when it is cut or glued to something. */
 static const struct {
     const char *word;
     enum owner owner;
 } fixed_words[] = {
-    {"\033", OWNER_DIRT},       {"[0m", OWNER_DIRT},        {"[39m", OWNER_DIRT},
-    {"[22m", OWNER_DIRT},       {"#033", OWNER_DIRT},       {"#015", OWNER_DIRT},
-    {"Traceback", OWNER_ENTRY}, {"call last", OWNER_ENTRY},
+    {"[39m", OWNER_DIRT}, {"[22m", OWNER_DIRT},       {"#033", OWNER_DIRT},
+    {"#015", OWNER_DIRT}, {"Traceback", OWNER_ENTRY}, {"call last", OWNER_ENTRY},
 };
 
 struct trigger_set {
@@ -72,6 +75,36 @@ struct trigger_set *trigger_set_free(struct trigger_set *t)
     return NULL;
 }
 
+const struct prefilter *trigger_set_words(const struct trigger_set *t)
+{
+    return t->words;
+}
+
+/* Whether the block holds NUL, ESC or the short code. 16 bytes a round, in a lane that every
+ * processor has. */
+static bool has_codes(const char *block, size_t len)
+{
+    typedef signed char lane __attribute__((vector_size(16)));
+    const size_t n = sizeof(lane), ahead = strlen(SHORT_CODE) - 1;
+    size_t i = 0;
+
+    for (; i + n + ahead <= len; i += n) {
+        lane a, b, c;
+        uint64_t found[2];
+
+        memcpy(&a, block + i, n);
+        memcpy(&b, block + i + 1, n);
+        memcpy(&c, block + i + 2, n);
+        a = (a == '\0') | (a == '\033') |
+            ((a == SHORT_CODE[0]) & (b == SHORT_CODE[1]) & (c == SHORT_CODE[2]));
+        memcpy(found, &a, n);
+        if (found[0] | found[1])
+            return true;
+    }
+    return memchr(block + i, '\0', len - i) || memchr(block + i, '\033', len - i) ||
+           memmem(block + i, len - i, SHORT_CODE, strlen(SHORT_CODE));
+}
+
 static bool add_trigger(void *ctx, unsigned owner, size_t end)
 {
     struct triggers *t = ctx;
@@ -91,7 +124,7 @@ static bool add_trigger(void *ctx, unsigned owner, size_t end)
 
 void trigger_set_scan(struct trigger_set *t, const char *block, size_t len, struct triggers *ret)
 {
-    ret->dirty = memchr(block, '\0', len) != NULL;
+    ret->dirty = has_codes(block, len);
     ret->overflow = false;
     ret->n = 0;
     if (!ret->dirty)

@@ -23,6 +23,8 @@ struct trigger_set *trigger_set_new(const struct matcher *m, const struct rarity
 struct trigger_set *trigger_set_free(struct trigger_set *t);
 DEFINE_CLEANUP(struct trigger_set *, trigger_set_free);
 
+const struct prefilter *trigger_set_words(const struct trigger_set *t);
+
 /* In a block that is not dirty, every record has a trigger on which an entry matches that is more
  * than progress or noise; but for entries all of whose words are in the common text. */
 void trigger_set_scan(struct trigger_set *t, const char *block, size_t len, struct triggers *ret);

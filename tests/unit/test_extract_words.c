@@ -14,6 +14,7 @@
 #include "extract/literals.h"
 #include "extract/matcher.h"
 #include "extract/pattern.h"
+#include "extract/prebuilt.h"
 #include "extract/prefilter.h"
 #include "extract/trigger.h"
 
@@ -198,6 +199,76 @@ static void every_failure_of_the_catalogue_triggers(void **state)
     free(found);
 }
 
+/* One short word makes the search for all others slower: use a longer one in the pattern. */
+static void no_word_of_the_catalogue_is_short(void **state)
+{
+    _cleanup_(catalog_freep) struct catalog *c = NULL;
+    _cleanup_(matcher_freep) struct matcher *m = NULL;
+    const struct cover_literal *literals;
+    size_t n;
+
+    assert_int_equal(catalog_load(NULL, 0, &c, NULL), 0);
+    assert_int_equal(matcher_new(c, &m, NULL), 0);
+    literals = matcher_literals(m, &n);
+    assert_true(n > 1000);
+    for (size_t i = 0; i < n; i++)
+        if (literals[i].text.len < LITERAL_BYTES_OK)
+            fail_msg("'%.*s' is short", literals[i].text.len, literals[i].text.s);
+}
+
+static void codes_make_a_block_dirty_wherever_they_stand(void **state)
+{
+    static const struct {
+        const char *s;
+        size_t len;
+    } codes[] = {{"\0", 1}, {"\033", 1}, {"[0m", 3}, {"[39m", 4}, {"#033", 4}};
+    _cleanup_(catalog_freep) struct catalog *c = NULL;
+    _cleanup_(matcher_freep) struct matcher *m = NULL;
+    _cleanup_(trigger_set_freep) struct trigger_set *t = NULL;
+    struct triggers *found = xnew(struct triggers);
+    char block[128];
+
+    assert_int_equal(catalog_load(NULL, 0, &c, NULL), 0);
+    assert_int_equal(matcher_new(c, &m, NULL), 0);
+    t = trigger_set_new(m, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+        for (size_t at = 0; at + codes[i].len <= sizeof(block); at++) {
+            memset(block, '[', sizeof(block));
+            trigger_set_scan(t, block, sizeof(block), found);
+            assert_false(found->dirty);
+            memcpy(block + at, codes[i].s, codes[i].len);
+            trigger_set_scan(t, block, sizeof(block), found);
+            assert_true(found->dirty);
+        }
+    free(found);
+}
+
+/* Else the first log of every program would pay for compiling them. */
+static void the_words_of_the_catalogue_are_prebuilt(void **state)
+{
+    _cleanup_(catalog_freep) struct catalog *c = NULL;
+    _cleanup_(matcher_freep) struct matcher *m = NULL;
+    _cleanup_(trigger_set_freep) struct trigger_set *t = NULL;
+    const struct prefilter *sets[2];
+
+    assert_int_equal(catalog_load(NULL, 0, &c, NULL), 0);
+    assert_int_equal(matcher_new(c, &m, NULL), 0);
+    t = trigger_set_new(m, NULL);
+    sets[0] = matcher_words(m);
+    sets[1] = trigger_set_words(t);
+    for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
+        _cleanup_(freep) char *db = NULL;
+        uint64_t words;
+        size_t len;
+
+        assert_int_equal(prefilter_serialize(sets[i], &words, &db, &len), 0);
+        assert_int_equal(prebuilt_sets[i].words, words);
+        assert_int_equal(prebuilt_sets[i].len, len);
+        assert_memory_equal(prebuilt_sets[i].db, db, len);
+    }
+    assert_int_equal(prebuilt_sets[ARRAY_SIZE(sets)].len, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +277,9 @@ int main(void)
         cmocka_unit_test(words_are_found_at_every_place),
         cmocka_unit_test(words_of_either_case_are_found),
         cmocka_unit_test(every_failure_of_the_catalogue_triggers),
+        cmocka_unit_test(no_word_of_the_catalogue_is_short),
+        cmocka_unit_test(codes_make_a_block_dirty_wherever_they_stand),
+        cmocka_unit_test(the_words_of_the_catalogue_are_prebuilt),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,31 @@ static void feed(struct feed *f, int n, int64_t from, int64_t to, int64_t noise)
     }
 }
 
+/* As many values are below the median as are above it, whatever their order and however often one
+ * comes. */
+static void test_median_of_any_values(void **state)
+{
+    int64_t v[SERIES_WINDOW];
+    uint32_t random = 1;
+
+    for (int round = 0; round < 20000; round++) {
+        size_t n = 1 + (size_t)round % SERIES_WINDOW, below = 0, above = 0;
+        int64_t median;
+
+        for (size_t i = 0; i < n; i++) {
+            random = random * 1664525 + 1013904223;
+            v[i] = (int64_t)(random >> 16) % (1 + round % 50) - 20;
+        }
+        median = series_median(v, n);
+        for (size_t i = 0; i < n; i++) {
+            below += v[i] < median;
+            above += v[i] > median;
+        }
+        assert_true(below <= n / 2 && above <= (n - 1) / 2);
+        assert_true(below + above < n);
+    }
+}
+
 static void test_rise_is_dated_to_its_first_line(void **state)
 {
     struct feed f;
@@ -302,6 +327,7 @@ static void test_counter_that_falls_back_after_a_failure_is_a_new_attempt(void *
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_median_of_any_values),
         cmocka_unit_test(test_rise_is_dated_to_its_first_line),
         cmocka_unit_test(test_two_spikes_in_a_row_are_no_rise),
         cmocka_unit_test(test_noise_sets_the_bar),

@@ -4,7 +4,7 @@
 #include "base/str.h"
 
 #include <assert.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 /* A rise that stays, seen online in constant memory (compare algorithms b.5: a median of five
@@ -43,21 +43,43 @@ const struct series_rule series_step_time = {
 #define CLIMB_LEFT    100 /* per mille above the best level: a climb begins */
 #define CLIMB_BACK    50  /* ... and below which it has ended */
 
-static int compare_values(const void *a, const void *b)
+/* The k-th smallest of v (Hoare's selection); the order of the others is changed. Asked for every
+ * value of every series, so sorting would be too dear. */
+static int64_t select_nth(int64_t *v, size_t n, size_t k)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    ptrdiff_t low = 0, high = (ptrdiff_t)n - 1, want = (ptrdiff_t)k;
 
-    return (x > y) - (x < y);
+    while (low < high) {
+        int64_t pivot = v[want];
+        ptrdiff_t i = low, j = high;
+
+        while (i <= j) {
+            while (v[i] < pivot)
+                i++;
+            while (v[j] > pivot)
+                j--;
+            if (i <= j) {
+                int64_t swap = v[i];
+
+                v[i++] = v[j];
+                v[j--] = swap;
+            }
+        }
+        if (j < want)
+            low = i;
+        if (want < i)
+            high = j;
+    }
+    return v[k];
 }
 
 int64_t series_median(const int64_t *v, size_t n)
 {
-    int64_t sorted[SERIES_WINDOW];
+    int64_t copy[SERIES_WINDOW];
 
     assert(n > 0 && n <= SERIES_WINDOW);
-    memcpy(sorted, v, n * sizeof(*v));
-    qsort(sorted, n, sizeof(*sorted), compare_values);
-    return sorted[n / 2];
+    memcpy(copy, v, n * sizeof(*v));
+    return select_nth(copy, n, n / 2);
 }
 
 static int64_t deviation_of(const struct series_window *w, int64_t level)
