@@ -5,6 +5,7 @@
  * Every text in it was made printable before it was journaled. */
 
 #include "base/log.h"
+#include "base/sig.h"
 #include "base/str.h"
 #include "cli/chronicle.h"
 #include "cli/narrate.h"
@@ -142,6 +143,8 @@ static void show_progress(const struct page *p, const struct story_attempt *a)
 
 static void fact_text(const struct event *e, struct strbuf *out)
 {
+    char name[SIG_NAME_LEN];
+
     switch (e->kind) {
     case EVENT_FINDING:
         strbuf_addf(out, "found %s: %s", finding_name(e->finding.finding), e->finding.why);
@@ -150,12 +153,13 @@ static void fact_text(const struct event *e, struct strbuf *out)
         if (e->request.signal == 0)
             strbuf_addf(out, "it could not be started: %s", e->request.who);
         else
-            strbuf_addf(out, "asked to end it: %s (signal %d)", e->request.who,
-                        (int)e->request.signal);
+            strbuf_addf(out, "asked to end it: %s (%s)", e->request.who,
+                        sig_name(e->request.signal, name));
         break;
     case EVENT_INTENT:
         if (e->intended.intent == INTENT_KILL)
-            strbuf_addf(out, "ended its processes with signal %u", e->intended.signal);
+            strbuf_addf(out, "ended its processes with %s",
+                        sig_name((int)e->intended.signal, name));
         break;
     case EVENT_RESULT:
         if (e->result.outcome == OUTCOME_DONE)

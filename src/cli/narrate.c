@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/narrate.h"
 
+#include "base/sig.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,10 +13,12 @@
 
 void narrate_exit(const struct exit_fact *x, struct strbuf *out)
 {
+    char name[SIG_NAME_LEN];
+
     if (x->signal == 0)
         strbuf_addf(out, "exited with status %d", (int)x->code);
     else
-        strbuf_addf(out, "was ended by signal %d (%s)", (int)x->signal, strsignal(x->signal));
+        strbuf_addf(out, "was ended by %s", sig_name(x->signal, name));
 }
 
 static const char *class_words(const struct incident *i)

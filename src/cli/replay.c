@@ -29,11 +29,19 @@ static void print_side(const char *who, const struct event *e, bool present)
     printf("  %s %s\n", who, present ? strbuf_str(&b) : "nothing");
 }
 
+/* Inputs that came twice or too late. */
+static void print_strays(const struct replay_result *r)
+{
+    if (r->strays > 0)
+        printf("  %" PRIu64 " inputs fitted nowhere and changed nothing\n", r->strays);
+}
+
 static void print_text(const struct replay_result *r)
 {
     if (!r->differs) {
         printf("%" PRIu64 " inputs, %" PRIu64 " derived events, identical\n", r->inputs,
                r->derived);
+        print_strays(r);
         return;
     }
     printf("%" PRIu64 " inputs, %" PRIu64 " derived events; event %" PRIu64 " differs%s%s\n",
@@ -44,9 +52,10 @@ static void print_text(const struct replay_result *r)
 
 static void print_json(const struct replay_result *r, const char *path)
 {
-    json_t *j = json_pack("{s:i, s:o, s:I, s:I, s:b}", "schema", 1, "journal", cli_json_text(path),
-                          "inputs", (json_int_t)r->inputs, "derived", (json_int_t)r->derived,
-                          "identical", !r->differs);
+    json_t *j =
+        json_pack("{s:i, s:o, s:I, s:I, s:I, s:b}", "schema", 1, "journal", cli_json_text(path),
+                  "inputs", (json_int_t)r->inputs, "derived", (json_int_t)r->derived, "strays",
+                  (json_int_t)r->strays, "identical", !r->differs);
 
     assert(j);
     if (r->differs) {

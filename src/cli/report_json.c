@@ -79,13 +79,13 @@ static json_t *make_progress(const struct progress_summary *p)
 /* What every verdict has, that of an earlier attempt too. */
 static json_t *make_verdict(const struct incident *in)
 {
-    json_t *j = json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:o}", "class",
-                          incident_class_name(in->class), "cause", cause_name(in->cause), "domain",
-                          domain_name(cause_domain(in->cause)), "confidence",
-                          json_real(in->confidence / 100.0), "advice", advice_name(in->advice),
-                          "culprits", make_culprits(&in->culprits), "signature", in->signature,
-                          "fingerprint", in->fingerprint, "summary", cli_json_text(in->summary),
-                          "progress", make_progress(&in->progress));
+    json_t *j = json_pack(
+        "{s:s, s:s, s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:o, s:I}", "class",
+        incident_class_name(in->class), "cause", cause_name(in->cause), "domain",
+        domain_name(cause_domain(in->cause)), "confidence", json_real(in->confidence / 100.0),
+        "advice", advice_name(in->advice), "culprits", make_culprits(&in->culprits), "signature",
+        in->signature, "fingerprint", in->fingerprint, "summary", cli_json_text(in->summary),
+        "progress", make_progress(&in->progress), "dropped", (json_int_t)in->dropped);
 
     assert(j);
     return j;

@@ -12,6 +12,7 @@
  * for is done here, without core. */
 
 #include "base/log.h"
+#include "base/sig.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/session_parts.h"
@@ -52,7 +53,7 @@ void session_report(struct session *s, const struct event *intent, enum outcome 
 
 static int exit_status_of(const struct exit_fact *x)
 {
-    return x->signal ? 128 + x->signal : x->code;
+    return sig_status(x->code, x->signal);
 }
 
 static void leave(struct session *s, int status)

@@ -5,6 +5,7 @@
 
 #include "extract/facts.h"
 
+#include "base/sig.h"
 #include "base/str.h"
 #include "extract/clock.h"
 #include "extract/prefix.h"
@@ -167,47 +168,13 @@ bool facts_device(const char *s, size_t len, char ret[DEVICE_NAME_LEN])
     return true;
 }
 
+/* By name or number; 0: none. */
 static int32_t read_signal(const struct capture *c)
 {
-    static const struct {
-        const char *name;
-        int32_t number;
-    } names[] = {
-        {"HUP", 1},
-        {"INT", 2},
-        {"QUIT", 3},
-        {"ILL", 4},
-        {"TRAP", 5},
-        {"ABRT", 6},
-        {"BUS", 7},
-        {"FPE", 8},
-        {"KILL", 9},
-        {"USR1", 10},
-        {"SEGV", 11},
-        {"USR2", 12},
-        {"PIPE", 13},
-        {"ALRM", 14},
-        {"TERM", 15},
-        {"XCPU", 24},
-        {"XFSZ", 25},
-        {"SYS", 31},
-        {"Illegal instruction", 4},
-        {"Aborted", 6},
-        {"Bus error", 7},
-        {"Floating point exception", 8},
-        {"Killed", 9},
-        {"Segmentation fault", 11},
-        {"Terminated", 15},
-    };
-    struct capture rest = *c;
+    int32_t named = c->s ? sig_from_word(c->s, c->len) : 0;
 
-    if (!c->s)
-        return 0;
-    if (c->len > 3 && strncasecmp(c->s, "SIG", 3) == 0)
-        rest = (struct capture){c->s + 3, c->len - 3};
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        if (same_word(&rest, names[i].name))
-            return names[i].number;
+    if (named != 0 || !c->s)
+        return named;
     return read_rank(c) > 0 ? read_rank(c) : 0;
 }
 

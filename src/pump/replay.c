@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "core/core.h"
 #include "core/model/event_fields.h"
+#include "core/state/state.h"
 
 struct replay {
     struct core *core;
@@ -72,6 +73,7 @@ int replay(struct journal *j, struct replay_result *ret, struct err *e)
     }
     if (n == 0)
         check_complete(&r);
+    ret->strays = core_model(core)->refused;
     core_output_done(&r.expected);
     return n < 0 ? n : 0;
 }

@@ -9,6 +9,7 @@
 
 struct replay_result {
     uint64_t inputs, derived; /* that were compared */
+    uint64_t strays;          /* events that did not fit the state, and changed nothing */
     bool differs;
     uint64_t seq;   /* of the first difference */
     char where[96]; /* the member, "" = the event as a whole */

@@ -11,6 +11,7 @@
 #include "source/activity.h"
 
 #include "base/proctree.h"
+#include "base/sig.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -185,12 +186,12 @@ static bool read_exit_status(pid_t pid, struct exit_fact *ret)
 static void tell_dead(const struct activity *a, struct tracked *t)
 {
     struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_AGENT);
-    char how[64];
+    char how[64], name[SIG_NAME_LEN];
 
     if (!read_exit_status(t->now.pid, &s.exit))
         return;
     if (s.exit.signal)
-        snprintf(how, sizeof(how), "was ended by signal %d", (int)s.exit.signal);
+        snprintf(how, sizeof(how), "was ended by %s", sig_name(s.exit.signal, name));
     else
         snprintf(how, sizeof(how), "exited with status %d", (int)s.exit.code);
     tell(a, t, &s, 'Z', how);

@@ -6,10 +6,13 @@
 #include <cmocka.h>
 
 #include "base/intset.h"
+#include "base/sig.h"
 #include "base/str.h"
 #include "base/time.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <string.h>
 
 static void durations_parse_and_refuse(void **state)
@@ -95,6 +98,48 @@ static void intsets_keep_order_and_round_trip(void **state)
     intset_done(&back);
 }
 
+static void signals_have_one_name_and_many_words(void **state)
+{
+    static const struct {
+        const char *word;
+        int number;
+    } words[] = {
+        {"SIGTERM", SIGTERM},
+        {"term", SIGTERM},
+        {"Terminated", SIGTERM},
+        {"Killed", SIGKILL},
+        {"Segmentation fault", SIGSEGV},
+        {"SIG", 0},
+        {"", 0},
+        {"TERMINAL", 0},
+        {"SIGTerminated", 0},
+        {"9", 0},
+        {"SIGSYS", SIGSYS},
+    };
+    char name[SIG_NAME_LEN];
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        assert_int_equal(sig_from_word(words[i].word, strlen(words[i].word)), words[i].number);
+    for (int sig = 1; sig < 32; sig++) {
+        sig_name(sig, name);
+        if (str_startswith(name, "SIG"))
+            assert_int_equal(sig_from_word(name, strlen(name)), sig);
+    }
+    assert_string_equal(sig_name(SIGKILL, name), "SIGKILL");
+    assert_string_equal(sig_name(35, name), "signal 35");
+    assert_string_equal(sig_name(INT_MIN, name), "signal -2147483");
+}
+
+static void an_end_is_told_as_a_shell_tells_it(void **state)
+{
+    assert_int_equal(sig_status(3, 0), 3);
+    assert_int_equal(sig_status(-1, SIGKILL), 137);
+    assert_true(sig_ended(-1, SIGKILL, SIGKILL));
+    assert_true(sig_ended(137, 0, SIGKILL));
+    assert_false(sig_ended(137, SIGTERM, SIGKILL));
+    assert_false(sig_ended(9, 0, SIGKILL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +149,8 @@ int main(void)
         cmocka_unit_test(hostile_text_is_made_printable),
         cmocka_unit_test(copies_are_bounded),
         cmocka_unit_test(intsets_keep_order_and_round_trip),
+        cmocka_unit_test(signals_have_one_name_and_many_words),
+        cmocka_unit_test(an_end_is_told_as_a_shell_tells_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

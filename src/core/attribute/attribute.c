@@ -43,7 +43,7 @@ void attribute(const struct evidence *e, enum ending ending, struct incident *re
 {
     struct judge j = {.e = e, .ending = ending, .in = ret};
 
-    *ret = (struct incident){.progress = e->pace.sum};
+    *ret = (struct incident){.progress = e->pace.sum, .dropped = e->dropped + e->waits.refused};
     ret->progress.median_step = median_step(e);
     episode_build(&j);
     primary_choose(&j);

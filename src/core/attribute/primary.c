@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/attribute/judge.h"
 
+#include "base/sig.h"
 #include "base/str.h"
+
+#include <signal.h>
 
 /* Which line is decisive (algorithms b.2.4 and b.2.5): the first root of the terminal episode.
  * Where clocks or line numbers cannot tell which of two came first, the one that explains the
@@ -89,7 +92,7 @@ static bool is_failure(const struct exit_seen *x)
 /* SIGTERM comes from the launcher once another process has failed. */
 static bool is_kill(const struct exit_seen *x)
 {
-    return x->signal == 15 || x->code == 143;
+    return sig_ended(x->code, x->signal, SIGTERM);
 }
 
 static bool exit_before(const struct exit_seen *a, const struct exit_seen *b)

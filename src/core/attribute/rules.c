@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/attribute/judge.h"
 
+#include "base/sig.h"
 #include "base/str.h"
+
+#include <signal.h>
 
 /* What happened: the first rule that holds decides class, cause and decisive line. The order of
  * the table is the argument, so read it top down:
@@ -28,7 +31,6 @@
 #define CASCADE_STRONG 60
 #define GRADIENT_LOST  20 /* lines in a row with nan: more than a loss scale needs to settle */
 #define NOTHING_TOLD   20 /* confidence when no line was understood */
-#define SIGKILL_NUMBER 9
 
 static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
 {
@@ -334,7 +336,7 @@ static enum cause cause_of_exit(const struct exit_seen *x)
 {
     if (!x)
         return CAUSE_UNKNOWN;
-    if (x->signal == SIGKILL_NUMBER || x->code == 128 + SIGKILL_NUMBER)
+    if (sig_ended(x->code, x->signal, SIGKILL))
         return CAUSE_HOST_OOM;
     return x->code == 126 || x->code == 127 ? CAUSE_USER_CONFIG : CAUSE_UNKNOWN;
 }

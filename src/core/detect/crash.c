@@ -8,6 +8,7 @@
 
 #include "core/detect/detect.h"
 
+#include "base/sig.h"
 #include "base/str.h"
 
 #define ROOT_WAIT_MIN USEC_PER_MIN
@@ -104,10 +105,12 @@ usec_t crash_due(const struct model *m, const struct job *j)
 
 static void say_how_it_ended(const struct attempt *a, struct finding_facts *ret)
 {
+    char name[SIG_NAME_LEN];
+
     if (!a->exited)
         STR_PRINTF(ret->why, "its processes vanished");
     else if (a->exit.signal != 0)
-        STR_PRINTF(ret->why, "it was ended by signal %d", a->exit.signal);
+        STR_PRINTF(ret->why, "it was ended by %s", sig_name(a->exit.signal, name));
     else
         STR_PRINTF(ret->why, "it ended with status %d", a->exit.code);
 }

@@ -302,6 +302,7 @@ static const struct field incident_fields[] = {
     LIST(struct incident, evidence, n_evidence, FIELD_STRUCT, .sub = evidence_line_fields),
     LIST(struct incident, ruled_out, n_ruled_out, FIELD_STRUCT, .sub = ruled_out_fields),
     NESTED(struct incident, progress, progress_fields),
+    NUMBER(struct incident, dropped),
     END,
 };
 

@@ -59,6 +59,7 @@ struct incident {
     uint32_t n_ruled_out;
     struct ruled_out ruled_out[RULED_OUT_MAX];
     struct progress_summary progress;
+    uint64_t dropped; /* lines that told of a failure, beyond what can be remembered */
 };
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "core/plan/plan.h"
 
+#include "base/sig.h"
+
 #include <signal.h>
 #include <string.h>
 
@@ -91,8 +93,8 @@ static int32_t own_exit_code(const struct job *j)
     if (j->attempt.number == 0 && j->requested && j->request_signal == 0)
         return EXIT_NOT_STARTED;
     if (!j->attempt.exited)
-        return 128 + (j->requested ? j->request_signal : SIGTERM);
-    return x->signal != 0 ? 128 + x->signal : x->code;
+        return sig_status(0, j->requested ? j->request_signal : SIGTERM);
+    return sig_status(x->code, x->signal);
 }
 
 bool plan_ended(const struct model *m, const struct job *j, struct ended_facts *ret)

@@ -11,6 +11,7 @@
 
 #include "core/policy/exclude.h"
 
+#include "base/sig.h"
 #include "base/str.h"
 
 #include <inttypes.h>
@@ -49,11 +50,14 @@ static usec_t backoff(const struct model *m, const struct job *j)
 
 static bool rule_requested(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
+    char name[SIG_NAME_LEN];
+
     if (!j->requested)
         return false;
     if (j->request_signal == 0)
         return STOP(ret, "requested", 0, 0, "it could not be started");
-    return STOP(ret, "requested", 0, 0, "the user ended it (signal %d)", j->request_signal);
+    return STOP(ret, "requested", 0, 0, "the user ended it (%s)",
+                sig_name(j->request_signal, name));
 }
 
 static bool rule_completed(const struct model *m, const struct job *j, struct decision_facts *ret)
