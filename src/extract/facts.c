@@ -200,13 +200,19 @@ static void fill_collective(const struct line_hit *hit, struct collective_fact *
     f->waited = read_duration(hit);
 }
 
+static int64_t read_pid(const struct line_hit *hit)
+{
+    int64_t pid = read_integer(&hit->fields[FIELD_PID]);
+
+    return pid > 0 ? pid : 0;
+}
+
 /* "exitcode: -9" is Python's way to say: signal 9. */
 static void fill_exit(const struct line_hit *hit, struct exit_fact *f)
 {
     int64_t code = read_integer(&hit->fields[FIELD_CODE]);
-    int64_t pid = read_integer(&hit->fields[FIELD_PID]);
 
-    f->pid = pid == NUMBER_NONE ? 0 : pid;
+    f->pid = read_pid(hit);
     f->signal = read_signal(&hit->fields[FIELD_SIGNAL]);
     f->code = code >= 0 && code <= 255 ? (int32_t)code : -1;
     if (code < 0 && code > -65)
@@ -283,6 +289,10 @@ static void fill_entity(const struct line_hit *hit, const struct line *line, str
     read_text(&hit->fields[FIELD_NODE], who->node, sizeof(who->node));
     read_text(&hit->fields[FIELD_PEER], who->peer, sizeof(who->peer));
     read_text(&hit->fields[FIELD_ADDRESS], who->address, sizeof(who->address));
+    read_text(&hit->fields[FIELD_TASKS], who->tasks, sizeof(who->tasks));
+    who->pid = read_pid(hit);
+    if (who->pid == 0)
+        who->pid = line->pid;
     if (device->s)
         facts_device(device->s, device->len, who->device);
 }

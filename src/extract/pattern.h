@@ -18,6 +18,7 @@ enum field {
     FIELD_DEVICE,
     FIELD_PEER,
     FIELD_ADDRESS,
+    FIELD_TASKS,
     FIELD_XID,
     FIELD_STEP,
     FIELD_TOTAL,

@@ -192,6 +192,7 @@ static size_t take_actor(struct line *l, struct cursor c)
     if (c.s != close)
         return 0;
     c.s++;
+    l->pid = pid;
     mix_stream(l, "actor", pid);
     skip_blank(&c);
     return (size_t)(c.s - from);
@@ -224,6 +225,7 @@ static size_t take_nccl(struct line *l, struct cursor c)
     set_node(l, &host);
     if (l->local_rank == RANK_NONE && device < 1024)
         l->local_rank = (int32_t)device;
+    l->pid = pid;
     mix_stream(l, "pid", pid);
     return (size_t)(c.s - from);
 }

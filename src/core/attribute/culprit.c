@@ -9,6 +9,7 @@
  *   a node      the scheduler says that it failed, or hardware evidence came from it
  *   a rank      its own first error (alone with it), or what the watchdogs say about who is behind
  *   by vote     two reporters on different nodes name one peer, twice as often as any other
+ *   by place    everything that tells of the fault comes from one node of several (place.c)
  *
  * A rank that shows the same error as others, or that complains about a connection, is a victim
  * or a witness. What concerns the job as a whole (its configuration, its data, its numbers, shared
@@ -82,13 +83,14 @@ static int32_t rank_of_same_cause(const struct judge *j)
         return RANK_NONE;
     for (size_t i = 0; i < j->n_current; i++) {
         const struct signal *s = &j->current[i]->s;
+        int32_t of = roster_rank_of(&j->e->roster, &s->who);
 
         if (s->cause != j->in->cause || s->role > ROLE_CONFIRM || s->role == ROLE_CASCADE ||
-            s->who.rank == RANK_NONE)
+            of == RANK_NONE)
             continue;
-        if (rank != RANK_NONE && rank != s->who.rank)
+        if (rank != RANK_NONE && rank != of)
             return RANK_NONE;
-        rank = s->who.rank;
+        rank = of;
     }
     return rank;
 }
@@ -141,7 +143,8 @@ static bool is_hearsay(const struct hit *h)
 static void name_failing_rank(struct judge *j)
 {
     const struct hit *p = j->primary;
-    int32_t rank = p && p->s.role != ROLE_CASCADE ? p->s.who.rank : RANK_NONE;
+    int32_t rank =
+        p && p->s.role != ROLE_CASCADE ? roster_rank_of(&j->e->roster, &p->s.who) : RANK_NONE;
 
     if (!is_of_one_rank(j->in->cause))
         return;
@@ -274,7 +277,8 @@ void culprit_name(struct judge *j)
         culprit_hardware(j);
         return;
     }
-    if ((cause == CAUSE_NETWORK && name_ailing_node(j)) || name_misfit_node(j))
+    if ((cause == CAUSE_NETWORK && name_ailing_node(j)) || name_misfit_node(j) ||
+        culprit_by_place(j))
         return;
     if (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN)
         culprit_by_vote(j);

@@ -19,5 +19,7 @@ void culprit_hardware(struct judge *j);     /* hardware.c: the primary is a hard
 bool culprit_soft_repeats(struct judge *j); /* hardware.c */
 void culprit_slow(struct judge *j);         /* hardware.c: who is slow, if something says so */
 void culprit_by_vote(struct judge *j);      /* vote.c */
+bool vote_names(const struct judge *j, const char *node); /* the others lost this node */
+bool culprit_by_place(struct judge *j);                   /* place.c */
 
 #endif

@@ -19,6 +19,7 @@
 #define TRACKS_MAX          64
 #define SERIES_MAX          4
 #define EXITS_MAX           256
+#define HEALED_MAX          4
 
 /* A file of the attempt. `advance` counts its steps forward: what was seen at a lower count has
  * been survived. */
@@ -104,6 +105,8 @@ struct evidence {
     struct intset stopped, blocked; /* ranks whose process was seen in that state */
     enum phase phase;               /* open since the last progress */
     struct signal finish;
+    char healed[HEALED_MAX][SIGNATURE_MAX]; /* families of which some trouble was over */
+    uint32_t n_healed;
     bool finished;
     usec_t finish_us;
     usec_t last_us;                          /* latest clock of anything */
@@ -119,6 +122,7 @@ struct evidence {
 uint64_t fingerprint_template(uint64_t h, const struct signal *s);
 /* Of a file that was seen: the only way to look one up. */
 const struct stream *evidence_stream(const struct evidence *e, uint32_t file);
+bool evidence_healed(const struct evidence *e, const char *signature); /* trouble of its family */
 const struct signature_facts *evidence_signature(const struct evidence *e, const char *id);
 
 #endif

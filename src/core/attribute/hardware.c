@@ -13,13 +13,12 @@
 void culprit_by_hardware_hit(struct judge *j, const struct hit *h)
 {
     const struct entity *who = &h->s.who;
-    bool node_known = *who->node != '\0';
+    int32_t rank = roster_rank_of(&j->e->roster, who);
 
-    culprit_device(j, *who->device ? who->device : roster_device(&j->e->roster, who->rank));
-    culprit_rank(j, who->rank);
-    if (h->s.confidence < HARD_CONFIDENCE)
-        return;
-    culprit_node(j, node_known ? who->node : roster_node(&j->e->roster, who->rank));
+    culprit_device(j, *who->device ? who->device : roster_device(&j->e->roster, rank));
+    culprit_rank(j, rank);
+    if (h->s.confidence >= HARD_CONFIDENCE)
+        culprit_node(j, roster_node_of(&j->e->roster, who));
 }
 
 static bool is_hardware_fact(const struct hit *h)
@@ -157,8 +156,8 @@ void culprit_slow(struct judge *j)
     VEC_FOREACH (&j->e->hits, h) {
         if (!cause_is_hardware(h->s.cause) || h->s.role > ROLE_CONFIRM || !is_of_slow_time(j, h))
             continue;
-        culprit_node(j, *h->s.who.node ? h->s.who.node : roster_node(&j->e->roster, h->s.who.rank));
-        culprit_rank(j, h->s.who.rank);
+        culprit_node(j, roster_node_of(&j->e->roster, &h->s.who));
+        culprit_rank(j, roster_rank_of(&j->e->roster, &h->s.who));
         culprit_device(j, h->s.who.device);
         j->telling = h;
     }

@@ -206,11 +206,28 @@ static bool is_cleared_by(const struct hit *h, const struct signal *s)
            may_be_same(h->s.who.device, s->who.device);
 }
 
+static bool same_family(const char *a, const char *b)
+{
+    size_t n = strcspn(a, ".");
+
+    return strncmp(a, b, n) == 0 && b[n] == '.';
+}
+
+bool evidence_healed(const struct evidence *e, const char *signature)
+{
+    for (uint32_t i = 0; i < e->n_healed; i++)
+        if (same_family(e->healed[i], signature))
+            return true;
+    return false;
+}
+
 /* "The server answers again": what was said of it before is no evidence any more. */
 void gather_cleared(struct evidence *e, const struct signal *s)
 {
     size_t kept = 0;
 
+    if (e->n_healed < HEALED_MAX && !evidence_healed(e, s->clears))
+        STR_COPY(e->healed[e->n_healed++], s->clears);
     for (size_t i = 0; i < e->hits.n; i++) {
         struct signature_facts *g;
 

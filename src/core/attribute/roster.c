@@ -6,7 +6,11 @@
 #include <stdlib.h>
 
 /* The first statement about a rank wins: later ones come from failing processes. Nodes are looked
- * up by a linear search; the number of distinct names is bounded. */
+ * up by a linear search; the number of distinct names is bounded.
+ *
+ * Where a rank itself never says on which node it is, the scheduler's list of tasks may: but a
+ * task is a rank only where nothing stands between them. With a launcher for each node there is one
+ * task a node, so lists of several tasks show that there is none. */
 
 void roster_done(struct roster *r)
 {
@@ -16,6 +20,9 @@ void roster_done(struct roster *r)
         free(*n);
     VEC_DONE(&r->nodes);
     VEC_DONE(&r->addresses);
+    VEC_FOREACH (&r->tasks, t)
+        intset_done(&t->tasks);
+    VEC_DONE(&r->tasks);
 }
 
 static int32_t node_index(struct roster *r, const char *name)
@@ -59,19 +66,45 @@ static void add_address(struct roster *r, const struct entity *who)
     STR_COPY(a->address, who->address);
 }
 
+static struct node_tasks *tasks_of(struct roster *r, int32_t node)
+{
+    VEC_FOREACH (&r->tasks, t)
+        if (t->node == node)
+            return t;
+    VEC_PUSH(&r->tasks)->node = node;
+    return &r->tasks.v[r->tasks.n - 1];
+}
+
+/* A node's tasks often end in several groups, and each is listed. */
+static void add_tasks(struct roster *r, const struct entity *who)
+{
+    struct node_tasks *t;
+    int32_t node = node_index(r, who->node);
+
+    if (node < 0 || r->task_lists++ >= ROSTER_TASK_LISTS)
+        return;
+    t = tasks_of(r, node);
+    if (intset_parse(&t->tasks, who->tasks) < 0)
+        intset_clear(&t->tasks); /* cut off */
+}
+
 void roster_add(struct roster *r, const struct entity *who)
 {
     struct place *p;
 
     if (*who->address && *who->node)
         add_address(r, who);
+    if (*who->tasks && *who->node)
+        add_tasks(r, who);
 
     if (who->rank < 0 || who->rank >= ROSTER_RANKS)
         return;
     intset_add(&r->ranks, who->rank);
-    if (!*who->node && !*who->device)
+    if (!*who->node && !*who->device && who->pid == 0)
         return;
     p = place_of(r, who->rank);
+    if (p->pid == 0)
+        p->pid = who->pid;
     if (p->node < 0 && *who->node)
         p->node = node_index(r, who->node);
     if (!*p->device && *who->device)
@@ -83,11 +116,56 @@ static const struct place *find_place(const struct roster *r, int32_t rank)
     return rank >= 0 && (size_t)rank < r->places.n ? &r->places.v[rank] : NULL;
 }
 
+static bool tasks_are_ranks(const struct roster *r)
+{
+    VEC_FOREACH (&r->tasks, t)
+        if (t->tasks.n > 1)
+            return true;
+    return false;
+}
+
+static const char *node_of_task(const struct roster *r, int32_t task)
+{
+    VEC_FOREACH (&r->tasks, t)
+        if (intset_has(&t->tasks, task))
+            return r->nodes.v[t->node];
+    return NULL;
+}
+
 const char *roster_node(const struct roster *r, int32_t rank)
 {
     const struct place *p = find_place(r, rank);
 
-    return p && p->node >= 0 ? r->nodes.v[p->node] : NULL;
+    if (p && p->node >= 0)
+        return r->nodes.v[p->node];
+    return rank >= 0 && tasks_are_ranks(r) ? node_of_task(r, rank) : NULL;
+}
+
+/* A number of a process means something on its own node only. */
+static bool may_be_on(const struct roster *r, const struct place *p, const char *node)
+{
+    return p->node < 0 || !*node || streq(r->nodes.v[p->node], node);
+}
+
+int32_t roster_rank_of(const struct roster *r, const struct entity *who)
+{
+    int32_t found = RANK_NONE;
+
+    if (who->rank != RANK_NONE || who->pid == 0)
+        return who->rank;
+    VEC_FOREACH (&r->places, p) {
+        if (p->pid != who->pid || !may_be_on(r, p, who->node))
+            continue;
+        if (found != RANK_NONE)
+            return RANK_NONE;
+        found = (int32_t)(p - r->places.v);
+    }
+    return found;
+}
+
+const char *roster_node_of(const struct roster *r, const struct entity *who)
+{
+    return *who->node ? who->node : roster_node(r, roster_rank_of(r, who));
 }
 
 const char *roster_device(const struct roster *r, int32_t rank)

@@ -8,12 +8,20 @@
 #include "base/vec.h"
 #include "core/model/signal.h"
 
-#define ROSTER_RANKS 16384
-#define ROSTER_NODES 4096
+#define ROSTER_RANKS      16384
+#define ROSTER_NODES      4096
+#define ROSTER_TASK_LISTS 1024
 
 struct place {
     int32_t node;                 /* index into nodes, -1 unknown */
     char device[DEVICE_NAME_LEN]; /* "" unknown */
+    int64_t pid;                  /* 0 unknown */
+};
+
+/* The tasks of the scheduler's step that run on a node. */
+struct node_tasks {
+    int32_t node;
+    struct intset tasks;
 };
 
 /* A node's address, by its own word. */
@@ -27,6 +35,8 @@ struct roster {
     VEC(struct place) places; /* by rank */
     VEC(char *) nodes;
     VEC(struct own_address) addresses;
+    VEC(struct node_tasks) tasks;
+    uint32_t task_lists; /* seen */
 };
 
 void roster_done(struct roster *r);
@@ -35,5 +45,9 @@ void roster_add(struct roster *r, const struct entity *who);
 const char *roster_node(const struct roster *r, int32_t rank); /* NULL unknown */
 const char *roster_node_at(const struct roster *r, const char *address);
 const char *roster_device(const struct roster *r, int32_t rank); /* NULL unknown */
+
+/* Of whom a line tells: by its own words, else by what is known of the process or rank in it. */
+int32_t roster_rank_of(const struct roster *r, const struct entity *who);
+const char *roster_node_of(const struct roster *r, const struct entity *who); /* NULL unknown */
 
 #endif

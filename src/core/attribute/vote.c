@@ -74,16 +74,45 @@ static bool is_address(const char *host)
     return strspn(host, "0123456789abcdefABCDEF.:%") == strlen(host);
 }
 
-void culprit_by_vote(struct judge *j)
+static size_t count_votes(const struct judge *j, struct tally *t)
 {
-    struct tally t[PEERS_MAX];
-    const struct tally *best;
     size_t n = 0;
 
     for (size_t i = 0; i < j->n_current; i++)
         if (j->current[i]->s.blame == BLAME_PEER && *j->current[i]->s.who.peer)
             vote(t, &n, &j->current[i]->s);
-    best = winner(t, n);
+    return n;
+}
+
+/* The name by which the scheduler knows the peer, NULL: unknown. */
+static const char *peer_node(const struct judge *j, const char *peer)
+{
+    return is_address(peer) ? roster_node_at(&j->e->roster, peer) : peer;
+}
+
+/* Others know a node by its full name, or by that of the network it is reached through. */
+static bool is_name_of(const char *name, const char *node)
+{
+    size_t n = strlen(node);
+
+    return strncmp(name, node, n) == 0 && (name[n] == '\0' || name[n] == '.');
+}
+
+bool vote_names(const struct judge *j, const char *node)
+{
+    struct tally t[PEERS_MAX];
+    const struct tally *best = winner(t, count_votes(j, t));
+    const char *name = best ? peer_node(j, best->peer) : NULL;
+
+    return name && is_name_of(name, node);
+}
+
+void culprit_by_vote(struct judge *j)
+{
+    struct tally t[PEERS_MAX];
+    size_t n = count_votes(j, t);
+    const struct tally *best = winner(t, n);
+
     if (!best) {
         if (n > 0)
             ruled_add(j, "one end of a broken connection",
@@ -94,6 +123,5 @@ void culprit_by_vote(struct judge *j)
         j->in->cause = CAUSE_NETWORK;
     if (j->in->confidence < 60)
         j->in->confidence = 60;
-    culprit_node(j,
-                 is_address(best->peer) ? roster_node_at(&j->e->roster, best->peer) : best->peer);
+    culprit_node(j, peer_node(j, best->peer));
 }

@@ -154,6 +154,8 @@ static const struct field entity_fields[] = {
     TEXT(struct entity, device),
     TEXT(struct entity, peer),
     TEXT(struct entity, address),
+    TEXT(struct entity, tasks),
+    NUMBER(struct entity, pid),
     END,
 };
 

@@ -18,6 +18,7 @@
 #define NODE_NAME_LEN   128
 #define DEVICE_NAME_LEN 24 /* PCI "domain:bus:device", lower case, as "0000:4d:00" */
 #define PEER_NAME_LEN   64
+#define TASK_LIST_LEN   64
 #define EXCERPT_LEN     400
 
 #define RANK_NONE    (-1)
@@ -73,6 +74,8 @@ struct entity {
     char device[DEVICE_NAME_LEN];
     char peer[PEER_NAME_LEN];    /* other end of a connection: address or node name */
     char address[PEER_NAME_LEN]; /* under which the others know the node that printed the line */
+    char tasks[TASK_LIST_LEN];   /* of the scheduler's step that run on `node`: "4-5,7" */
+    int64_t pid;                 /* on `node`; 0 = unknown */
 };
 
 struct step_fact {

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/attribute/culprit.h"
+
+#include "base/str.h"
+
+/* Blame by place: a fault that the whole job would feel (a shared file system, a network) is told
+ * of by many nodes. Where several nodes take part, and all that tells of the fault comes from one
+ * of them, it is that node's own: its mount, its client, its disk. One line proves nothing, it may
+ * only have been the first; two witnesses do: two ranks, a rank and the kernel of its node, or a
+ * rank and the others who lost that node. What is full or not allowed is so for everybody, whoever
+ * says it first; and what came back by itself is no reason to keep a node out. */
+
+#define NODES_MIN       2
+#define WITNESSES_MIN   2
+#define WITNESS_CERTAIN 40 /* percent: less is no statement about a cause */
+
+struct scene {
+    const char *node;
+    bool elsewhere; /* a witness is on another node, or nobody knows where */
+    struct intset ranks;
+    bool other; /* a witness that is no rank: the kernel, the scheduler */
+};
+
+static bool is_of_place(enum cause c)
+{
+    return c == CAUSE_STORAGE || c == CAUSE_NETWORK;
+}
+
+static bool is_witness(const struct judge *j, const struct hit *h)
+{
+    return h->s.cause == j->in->cause && h->s.confidence >= WITNESS_CERTAIN &&
+           (h->s.role == ROLE_ROOT || h->s.role == ROLE_SYMPTOM);
+}
+
+static void hear(const struct judge *j, const struct hit *h, struct scene *s)
+{
+    const struct entity *who = &h->s.who;
+    int32_t rank = roster_rank_of(&j->e->roster, who);
+    const char *node = roster_node_of(&j->e->roster, who);
+
+    if (!node) {
+        s->elsewhere |= rank != RANK_NONE;
+        return;
+    }
+    if (s->node && !streq(s->node, node))
+        s->elsewhere = true;
+    s->node = node;
+    if (rank != RANK_NONE)
+        intset_add(&s->ranks, rank);
+    s->other |= h->s.layer != LAYER_JOB;
+}
+
+bool culprit_by_place(struct judge *j)
+{
+    struct scene s = {0};
+    size_t witnesses;
+
+    if (!j->primary || !is_of_place(j->in->cause) || j->primary->s.advice == ADVICE_STOP ||
+        j->e->roster.nodes.n < NODES_MIN || evidence_healed(j->e, j->primary->s.signature))
+        return false;
+    for (size_t i = 0; i < j->n_current; i++)
+        if (is_witness(j, j->current[i]))
+            hear(j, j->current[i], &s);
+    witnesses = s.ranks.n + s.other;
+    intset_done(&s.ranks);
+    if (!s.node || s.elsewhere)
+        return false;
+    if (witnesses < WITNESSES_MIN && !vote_names(j, s.node))
+        return false;
+    culprit_node(j, s.node);
+    return true;
+}
