@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define ENVIRON_LIMIT (1u << 20)
+#define READ_WHOLE    2048 /* a shorter read was the end of the file */
 
 void proc_list_done(struct proc_list *l)
 {
@@ -47,9 +48,9 @@ static ssize_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
 
         if (n < 0)
             return -errno;
-        if (n == 0)
-            break;
         len += (size_t)n;
+        if (n < READ_WHOLE)
+            break; /* these files are made as they are read, up to a page at a time */
     }
     buf[len] = '\0';
     return (ssize_t)len;
@@ -138,27 +139,58 @@ int proc_list_all(struct proc_list *ret)
     return 0;
 }
 
-static void take_children(struct proc_list *all, pid_t parent, struct proc_list *ret)
+static int compare_parents(const void *a, const void *b)
 {
-    VEC_FOREACH (&all->procs, p) {
-        if (p->ppid != parent)
-            continue;
-        *VEC_PUSH(&ret->procs) = *p;
-        p->ppid = -1; /* taken: a loop in a list that changed while it was read ends here */
+    const struct proc *x = *(const struct proc *const *)a, *y = *(const struct proc *const *)b;
+
+    if (x->ppid != y->ppid)
+        return (x->ppid > y->ppid) - (x->ppid < y->ppid);
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* Index of the first in the list, ordered by parent, whose parent is not below `parent`. */
+static size_t first_child(struct proc *const *by_parent, size_t n, pid_t parent)
+{
+    size_t low = 0;
+
+    while (n > 0) {
+        size_t half = n / 2;
+
+        if (by_parent[low + half]->ppid < parent) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
     }
+    return low;
 }
 
 int proc_list_tree(pid_t root, struct proc_list *ret)
 {
     _cleanup_proc_list_ struct proc_list all = {0};
+    _cleanup_(freep) struct proc **by_parent = NULL;
     int r = proc_list_all(&all);
+    pid_t parent = root;
 
     if (r < 0)
         return r;
-    take_children(&all, root, ret);
-    for (size_t i = 0; i < ret->procs.n; i++)
-        take_children(&all, ret->procs.v[i].pid, ret);
-    return 0;
+    by_parent = xcalloc(all.procs.n + 1, sizeof(struct proc *));
+    for (size_t i = 0; i < all.procs.n; i++)
+        by_parent[i] = &all.procs.v[i];
+    qsort(by_parent, all.procs.n, sizeof(by_parent[0]), compare_parents);
+    for (size_t i = 0;; i++) {
+        for (size_t k = first_child(by_parent, all.procs.n, parent);
+             k < all.procs.n && by_parent[k]->ppid == parent; k++) {
+            if (by_parent[k]->state == '\0')
+                continue; /* taken: a loop in a list that changed while it was read ends here */
+            *VEC_PUSH(&ret->procs) = *by_parent[k];
+            by_parent[k]->state = '\0';
+        }
+        if (i == ret->procs.n)
+            return 0;
+        parent = ret->procs.v[i].pid;
+    }
 }
 
 int proc_signal(const struct proc *p, int sig)
@@ -188,18 +220,39 @@ size_t proc_list_signal(const struct proc_list *l, int sig)
     return n;
 }
 
-int proc_getenv(pid_t pid, const char *name, char *ret, size_t size)
+int proc_environ_read(pid_t pid, struct proc_environ *ret)
 {
-    _cleanup_(freep) char *env = xmalloc(ENVIRON_LIMIT);
-    size_t len = strlen(name);
-    ssize_t n = read_proc(pid, "environ", env, ENVIRON_LIMIT);
+    _cleanup_(closep) int fd = open_proc(pid, "environ");
+    _cleanup_strbuf_ struct strbuf b = {0};
+    char piece[4096];
+    ssize_t n;
 
-    if (n < 0)
-        return (int)n;
-    for (const char *s = env; s < env + n; s += strlen(s) + 1)
+    if (fd < 0)
+        return fd;
+    while (b.len < ENVIRON_LIMIT && (n = read(fd, piece, sizeof(piece))) != 0) {
+        if (n < 0)
+            return -errno;
+        strbuf_add(&b, piece, (size_t)n);
+    }
+    ret->text = b;
+    b = (struct strbuf){0};
+    return 0;
+}
+
+void proc_environ_done(struct proc_environ *e)
+{
+    strbuf_done(&e->text);
+}
+
+const char *proc_environ_get(const struct proc_environ *e, const char *name)
+{
+    const char *text = strbuf_str(&e->text);
+    size_t len = strlen(name);
+
+    for (const char *s = text; s < text + e->text.len; s += strlen(s) + 1)
         if (strncmp(s, name, len) == 0 && s[len] == '=')
-            return str_copy(ret, size, s + len + 1) ? 0 : -ENAMETOOLONG;
-    return -ENOENT;
+            return s + len + 1;
+    return NULL;
 }
 
 int proc_read_line(pid_t pid, const char *name, char *ret, size_t size)

@@ -5,6 +5,7 @@
 /* The processes of this machine as /proc shows them, and how to signal one without ever hitting
  * another that got its number meanwhile. */
 
+#include "base/str.h"
 #include "base/time.h"
 #include "base/vec.h"
 
@@ -48,8 +49,14 @@ int proc_signal(const struct proc *p, int sig);
 /* The same to all that are alive; returns how many there were. */
 size_t proc_list_signal(const struct proc_list *l, int sig);
 
-/* Value of a variable in the environment that the process was started with; -ENOENT, -EACCES. */
-int proc_getenv(pid_t pid, const char *name, char *ret, size_t size);
+/* The environment that the process was started with, as far as it did not write over it. */
+struct proc_environ {
+    struct strbuf text; /* NAME=value, each with its NUL */
+};
+#define _cleanup_proc_environ_ __attribute__((cleanup(proc_environ_done)))
+int proc_environ_read(pid_t pid, struct proc_environ *ret); /* -ENOENT, -EACCES, ... */
+void proc_environ_done(struct proc_environ *e);
+const char *proc_environ_get(const struct proc_environ *e, const char *name); /* NULL = not set */
 
 /* First line of /proc/PID/NAME (wchan, stack, cgroup, ...), without its newline. */
 int proc_read_line(pid_t pid, const char *name, char *ret, size_t size);

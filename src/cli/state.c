@@ -347,9 +347,13 @@ static bool session_is_theirs(const struct holder *last)
 
 static bool carries(const struct proc *p, const char *run_id)
 {
-    char id[64];
+    _cleanup_proc_environ_ struct proc_environ env = {0};
+    const char *id;
 
-    return proc_getenv(p->pid, "REKNIT_RUN", id, sizeof(id)) == 0 && streq(id, run_id);
+    if (proc_environ_read(p->pid, &env) < 0)
+        return false;
+    id = proc_environ_get(&env, "REKNIT_RUN");
+    return id && streq(id, run_id);
 }
 
 static bool is_listed(const struct proc_list *l, pid_t pid)

@@ -30,6 +30,7 @@
 #define SAMPLE_MAX   (10 * USEC_PER_SEC)
 #define SAMPLE_SLOW  (30 * USEC_PER_SEC) /* after ten minutes of silence */
 #define SAMPLE_PART  5                   /* a sample lasts a fifth of the silence so far */
+#define SAMPLE_COST  50 /* thousands of processes: a sample takes at most 1/50 of the time */
 #define GAP_WEIGHT   8
 #define SAME_MOMENT  (10 * USEC_PER_MSEC)
 #define INSPECTS_MAX 100
@@ -182,19 +183,26 @@ static usec_t next_sample(const struct watch *w, usec_t silence)
     return age < SAMPLE_MIN ? SAMPLE_MIN : age > most ? most : age;
 }
 
+static usec_t no_sooner(usec_t a, usec_t b)
+{
+    return a > b ? a : b;
+}
+
 static int on_sample(sd_event_source *source, uint64_t usec, void *userdata)
 {
     struct watch *w = userdata;
     usec_t now = mono_us(), silence = now - w->progress_at;
-    usec_t patience = w->usual_gap + w->usual_gap / 2, next;
+    usec_t patience = w->usual_gap + w->usual_gap / 2, last = w->sample_age, next;
 
     if (patience < SAMPLE_MIN)
         patience = SAMPLE_MIN;
     next = patience - silence; /* progress came meanwhile: look again when that is overdue */
     if (silence >= patience) {
-        if (w->root > 0 && !relay_is_blocked(w->relay))
-            activity_sample(w->activity, w->root, now, 2 * w->sample_age + USEC_PER_SEC);
         next = w->sample_age = next_sample(w, silence);
+        if (w->root > 0 && !relay_is_blocked(w->relay)) {
+            activity_sample(w->activity, w->root, now, 2 * last + USEC_PER_SEC);
+            next = w->sample_age = no_sooner(next, SAMPLE_COST * (mono_us() - now));
+        }
     }
     sd_event_source_set_time_relative(source, (uint64_t)next);
     sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

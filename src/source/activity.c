@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The list of the last look is kept, by pid and start time, so that differences can be taken and
- * a process's environment (its rank) is read once. A process that ended between two looks takes
- * its last CPU time along; that errs towards "idle" by less than one sample, and the core wants
- * several.
+ * a process's environment (its rank) is read twice at most. A process that ended between two looks
+ * takes its last CPU time along; that errs towards "idle" by less than one sample, and the core
+ * wants several.
  *
  * "blocked" means state D at both ends of the sample and no CPU time in between: a process that
  * reads a lot is in D at any instant, but it moves on. */
@@ -18,12 +18,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ASKED_MAX 2 /* the first look may fall between its fork and its exec */
+
 struct tracked {
     struct proc now;
     bool known; /* was there at the last look: `before` is filled */
     struct proc before;
     int32_t rank, local_rank;
-    char told; /* state that a signal was sent for: T, D or Z; 0 = none */
+    unsigned asked; /* how often its environment was looked at for them */
+    char told;      /* state that a signal was sent for: T, D or Z; 0 = none */
 };
 
 typedef VEC(struct tracked) tracked_vec;
@@ -33,6 +36,7 @@ struct activity {
     void *ctx;
     usec_t last; /* time of the last look, USEC_NEVER = none */
     tracked_vec procs;
+    VEC(struct tracked *) by_pid; /* into procs */
 };
 
 /* Global rank, as launchers put it into the environment. */
@@ -56,51 +60,78 @@ struct activity *activity_free(struct activity *a)
     if (!a)
         return NULL;
     VEC_DONE(&a->procs);
+    VEC_DONE(&a->by_pid);
     free(a);
     return NULL;
 }
 
 /* The value in the process's environment if it differs from ours: what we inherited ourselves
  * (reknit run inside of a Slurm task) says nothing about a process below us. */
-static int32_t read_rank(pid_t pid, const char *const *names, size_t n)
+static int32_t find_rank(const struct proc_environ *env, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const char *ours = getenv(names[i]);
-        char text[16];
+        const char *ours = getenv(names[i]), *theirs = proc_environ_get(env, names[i]);
         long long v;
 
-        if (proc_getenv(pid, names[i], text, sizeof(text)) < 0 || (ours && streq(ours, text)))
+        if (!theirs || (ours && streq(ours, theirs)))
             continue;
-        if (str_to_i64(text, &v) == 0 && v >= 0 && v <= INT32_MAX)
+        if (str_to_i64(theirs, &v) == 0 && v >= 0 && v <= INT32_MAX)
             return (int32_t)v;
     }
     return RANK_NONE;
 }
 
-static struct tracked *find(tracked_vec *v, const struct proc *p)
+static void read_ranks(struct tracked *t)
 {
-    VEC_FOREACH (v, t)
-        if (t->now.pid == p->pid && t->now.start == p->start)
-            return t;
-    return NULL;
+    _cleanup_proc_environ_ struct proc_environ env = {0};
+
+    t->asked++;
+    if (proc_environ_read(t->now.pid, &env) < 0)
+        return;
+    t->rank = find_rank(&env, rank_names, ARRAY_SIZE(rank_names));
+    t->local_rank = find_rank(&env, local_rank_names, ARRAY_SIZE(local_rank_names));
 }
 
-static void track(tracked_vec *old, const struct proc *p, struct tracked *t)
+static int compare_tracked(const void *a, const void *b)
 {
-    const struct tracked *before = find(old, p);
+    pid_t x = (*(struct tracked *const *)a)->now.pid, y = (*(struct tracked *const *)b)->now.pid;
+
+    return (x > y) - (x < y);
+}
+
+static void index_by_pid(struct activity *a)
+{
+    a->by_pid.n = 0;
+    VEC_FOREACH (&a->procs, t)
+        *VEC_PUSH(&a->by_pid) = t;
+    if (a->by_pid.n > 0)
+        qsort(a->by_pid.v, a->by_pid.n, sizeof(a->by_pid.v[0]), compare_tracked);
+}
+
+/* NULL = it was not there at the last look. */
+static struct tracked *find(const struct activity *a, pid_t pid)
+{
+    struct tracked key = {.now.pid = pid}, *p = &key, **at = NULL;
+
+    if (a->by_pid.n > 0)
+        at = bsearch(&p, a->by_pid.v, a->by_pid.n, sizeof(a->by_pid.v[0]), compare_tracked);
+    return at ? *at : NULL;
+}
+
+static void track(const struct activity *a, const struct proc *p, struct tracked *t)
+{
+    const struct tracked *before = find(a, p->pid);
 
     *t = (struct tracked){.rank = RANK_NONE, .local_rank = RANK_NONE};
-    if (before) {
+    if (before && before->now.start == p->start) {
         *t = *before;
         t->known = true;
         t->before = before->now;
     }
     t->now = *p;
     proc_read_io(&t->now);
-    if (t->rank == RANK_NONE && !proc_is_dead(p)) {
-        t->rank = read_rank(p->pid, rank_names, ARRAY_SIZE(rank_names));
-        t->local_rank = read_rank(p->pid, local_rank_names, ARRAY_SIZE(local_rank_names));
-    }
+    if (t->rank == RANK_NONE && t->asked < ASKED_MAX && !proc_is_dead(p))
+        read_ranks(t);
 }
 
 static int look(struct activity *a, pid_t root)
@@ -111,10 +142,12 @@ static int look(struct activity *a, pid_t root)
 
     if (r < 0)
         return r;
+    VEC_GROW(&procs, tree.procs.n);
     VEC_FOREACH (&tree.procs, p)
-        track(&a->procs, p, VEC_PUSH(&procs));
+        track(a, p, VEC_PUSH(&procs));
     VEC_DONE(&a->procs);
     a->procs = procs;
+    index_by_pid(a);
     return 0;
 }
 
@@ -131,12 +164,12 @@ static bool is_blocked(const struct tracked *t)
 /* Several processes carry a rank's environment (its data loaders): the topmost stands for it. */
 static bool speaks_for_rank(const struct activity *a, const struct tracked *t)
 {
+    const struct tracked *parent;
+
     if (t->rank == RANK_NONE)
         return false;
-    VEC_FOREACH (&a->procs, other)
-        if (other->now.pid == t->now.ppid)
-            return other->rank != t->rank;
-    return true;
+    parent = find(a, t->now.ppid);
+    return !parent || parent->rank != t->rank;
 }
 
 static void tell(const struct activity *a, struct tracked *t, struct signal *s, char state,

@@ -442,6 +442,79 @@ static void a_pid_that_was_given_away_is_not_signalled(void **state)
     assert_int_equal(proc_signal(&p, SIGKILL), 0); /* gone is fine */
 }
 
+/* Children of children, and many of them: each once, parents before children, nobody else. */
+static void a_tree_is_listed_from_its_root(void **state)
+{
+    _cleanup_proc_list_ struct proc_list tree = {0};
+    int gate[2], ready[2], n = 0;
+    char c;
+
+    (void)state;
+    assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    for (int i = 0; i < 40; i++)
+        if (fork() == 0) {
+            close(gate[1]);
+            if (fork() == 0 && write(ready[1], "", 1) != 1)
+                _exit(1);
+            _exit(read(gate[0], &c, 1) == 0 && wait(NULL) > 0 ? 0 : 1);
+        }
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(read(ready[0], &c, 1), 1);
+    assert_int_equal(proc_list_tree(getpid(), &tree), 0);
+    assert_int_equal(tree.procs.n, 80);
+    VEC_FOREACH (&tree.procs, p) {
+        bool seen = p->ppid == getpid();
+
+        for (struct proc *q = tree.procs.v; q < p; q++) {
+            assert_int_not_equal(q->pid, p->pid);
+            seen |= q->pid == p->ppid;
+        }
+        assert_true(seen);
+        assert_int_equal(p->session, getsid(0));
+        n += p->ppid == getpid();
+    }
+    assert_int_equal(n, 40);
+    close(gate[1]);
+    while (wait(NULL) > 0)
+        ;
+    close(gate[0]);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+static void an_environment_is_read_as_it_was_at_the_start(void **state)
+{
+    _cleanup_proc_environ_ struct proc_environ env = {0};
+    char big[20000];
+    int ready[2];
+    pid_t pid;
+    char c;
+
+    (void)state;
+    memset(big, 'x', sizeof(big) - 1);
+    memcpy(big, "BIG=", 4);
+    big[sizeof(big) - 1] = '\0';
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        dup2(ready[1], 1);
+        execle("/bin/sh", "sh", "-c", "unset LAST; echo; kill -STOP $$", NULL,
+               (char *[]){"EMPTY=", big, "LAST=one=two", NULL});
+        _exit(1);
+    }
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    assert_int_equal(proc_environ_read(pid, &env), 0);
+    assert_string_equal(proc_environ_get(&env, "EMPTY"), "");
+    assert_int_equal(strlen(proc_environ_get(&env, "BIG")), sizeof(big) - 5);
+    assert_string_equal(proc_environ_get(&env, "LAST"), "one=two");
+    assert_null(proc_environ_get(&env, "LAS"));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +531,8 @@ int main(void)
         WITH_FOLDER(without_a_next_part_the_rest_is_counted_as_lost),
         cmocka_unit_test(stopped_and_dead_ranks_are_named),
         cmocka_unit_test(cpu_time_is_counted),
+        cmocka_unit_test(a_tree_is_listed_from_its_root),
+        cmocka_unit_test(an_environment_is_read_as_it_was_at_the_start),
         cmocka_unit_test(a_pid_that_was_given_away_is_not_signalled),
     };
 
