@@ -47,7 +47,9 @@ soak: deps-build+test+demo
 coverage: deps-build+test+coverage
 	@tools/build build-coverage -Db_coverage=true -Dbuildtype=debug
 	@$(MESON) test -C build-coverage --no-rebuild --quiet --suite unit --suite replay
+	@REKNIT=build-coverage/bin/reknit /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/system/test_vignettes.py
 	@gcovr --root . --filter src/ --print-summary --exclude-throw-branches build-coverage
+	@gcovr --root . --filter src/core/ --fail-under-line 95 --exclude-throw-branches build-coverage | tail -3
 
 format: deps-test
 	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' | xargs clang-format-14 -i

@@ -62,6 +62,10 @@ int world_count(const struct world *w, enum event_kind kind);
 int world_count_intents(const struct world *w, enum intent intent);
 const struct job *world_job(const struct world *w);
 
+/* The first arrow of the diagram in core/state/state.h that no journal of a test so far took, "" =
+ * none. */
+const char *world_arrow_left(char buf[64]);
+
 /* The newest decision, and what became of it. */
 const struct decision_facts *world_decision(const struct world *w);
 void world_check_restart(const struct world *w, const char *rule, uint32_t used, uint32_t allowed);

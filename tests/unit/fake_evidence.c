@@ -70,6 +70,8 @@ void attribute(const struct evidence *e, enum ending ending, struct incident *re
         ret->advice = e->root.advice;
         ret->confidence = e->root.confidence;
         STR_COPY(ret->signature, e->root.signature);
+        if (ret->cause == CAUSE_NONE)
+            ret->class = CLASS_HEALTHY;
         if (cause_domain(ret->cause) == DOMAIN_SCHEDULER)
             ret->class = CLASS_INTERRUPTED;
         snprintf(text, sizeof(text), "%s", e->root.signature);

@@ -573,6 +573,129 @@ static void every_state_has_a_name(void **state)
         assert_int_equal(job_state_from_name(job_state_name((enum job_state)s)), s);
 }
 
+/* What is text says that all is well; how it ended is a fact. */
+static void a_failure_is_one_whatever_the_log_says(void **state)
+{
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
+    struct world *w = *state;
+    const struct incident *verdict;
+
+    world_start(w);
+    world_root(w, "all is well", CAUSE_NONE);
+    world_die(w, 3);
+    verdict = &world_last(w, EVENT_VERDICT)->incident;
+    assert_int_equal(verdict->class, CLASS_CRASH);
+    assert_int_equal(verdict->cause, CAUSE_UNKNOWN);
+    assert_int_equal(verdict->advice, ADVICE_RESTART);
+    assert_string_equal(verdict->summary, "it ended with status 3");
+    world_wait(w, USEC_PER_MIN);
+    world_start(w);
+    s.role = ROLE_ROOT;
+    s.confidence = 10; /* not enough to end it */
+    world_signal(w, s);
+    world_samples(w, 500, 5 * USEC_PER_SEC, IDLE_SAMPLE);
+    world_exit(w, 0, SIGKILL);
+    world_gone(w);
+    assert_int_equal(world_last(w, EVENT_VERDICT)->incident.class, CLASS_HANG);
+}
+
+static void each_event_counts_once(void **state)
+{
+    static const enum event_kind kinds[] = {EVENT_ATTEMPT_STARTED, EVENT_ATTEMPT_EXITED,
+                                            EVENT_LOGS_DRAINED, EVENT_ATTEMPT_GONE};
+    struct world *w = *state;
+    struct event e = {.job = "train", .attempt = 1};
+
+    w->attempt = 1;
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        uint64_t refused;
+
+        e.kind = kinds[i];
+        e.exited = (struct exit_fact){.pid = 1, .code = 1};
+        world_feed(w, e);
+        refused = core_model(w->core)->refused;
+        world_feed(w, e);
+        assert_int_equal(core_model(w->core)->refused, refused + 1);
+    }
+    assert_int_equal(world_count(w, EVENT_VERDICT), 1);
+    assert_int_equal(world_count(w, EVENT_DECISION), 1);
+    assert_int_equal(world_count_intents(w, INTENT_START), 1);
+    assert_int_equal(world_count_intents(w, INTENT_KILL), 0); /* it is no second copy */
+}
+
+static void news_may_come_in_any_order(void **state)
+{
+    struct world *w = *state;
+    struct event e = {.kind = EVENT_LOGS_DRAINED, .job = "train", .attempt = 1};
+
+    world_exit(w, 1, 0); /* before the start */
+    world_start(w);
+    world_feed(w, e);
+    e.kind = EVENT_ATTEMPT_GONE;
+    world_feed(w, e); /* before its first process ended */
+    assert_string_equal(world_last(w, EVENT_FINDING)->finding.why, "its processes vanished");
+    world_exit(w, 1, 0);
+    assert_false(world_job(w)->attempt.exited);
+    world_check_restart(w, "retry", 1, 3);
+}
+
+static void impossible_numbers_are_refused(void **state)
+{
+    struct world *w = *state;
+    struct signal s = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT);
+    struct event e = {.kind = EVENT_OPERATOR, .job = "train"};
+    uint64_t refused;
+
+    world_start(w);
+    refused = core_model(w->core)->refused;
+    s.activity.interval = INT64_MAX;
+    world_signal(w, s);
+    s.activity.interval = -1;
+    world_signal(w, s);
+    s = signal_make(SIGNAL_STEP, PROVENANCE_JOB_TEXT);
+    s.step.step = INT64_MAX;
+    world_signal(w, s);
+    s = signal_make(SIGNAL_COLLECTIVE, PROVENANCE_JOB_TEXT);
+    s.collective.waited = INT64_MAX;
+    world_signal(w, s);
+    e.request.signal = INT32_MAX;
+    world_feed(w, e);
+    world_exit(w, 0, 65);
+    assert_int_equal(core_model(w->core)->refused, refused + 6);
+    assert_int_equal(world_job(w)->state, JOB_RUNNING);
+    e = (struct event){.kind = EVENT_TICK, .time_us = EVENT_TIME_MAX + 1, .seq = w->log.n + 1};
+    core_fold(w->core, &e);
+    assert_int_equal(core_model(w->core)->now, w->now);
+    *VEC_PUSH(&w->log) = e;
+}
+
+static void an_inspection_that_fails_holds_nothing_up(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_step(w, 1);
+    world_samples(w, 300, 5 * USEC_PER_SEC, IDLE_SAMPLE);
+    assert_non_null(world_intent(w, INTENT_INSPECT));
+    world_result(w, world_intent(w, INTENT_INSPECT)->seq, OUTCOME_FAILED, "no such process");
+    world_samples(w, 300, 5 * USEC_PER_SEC, IDLE_SAMPLE);
+    assert_int_equal(world_last(w, EVENT_FINDING)->finding.finding, FINDING_HANG);
+}
+
+static void nothing_is_freed_twice(void **state)
+{
+    assert_null(core_free(NULL));
+    assert_null(model_free(NULL));
+}
+
+/* The last of all: the tests above are to take every arrow of the diagram. */
+static void every_arrow_of_the_diagram_was_taken(void **state)
+{
+    char left[64];
+
+    assert_string_equal(world_arrow_left(left), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -609,6 +732,13 @@ int main(void)
         WORLD_TEST(the_number_of_jobs_is_bounded),
         WORLD_TEST(pending_intents_are_bounded),
         WORLD_TEST(every_state_has_a_name),
+        WORLD_TEST(a_failure_is_one_whatever_the_log_says),
+        WORLD_TEST(each_event_counts_once),
+        WORLD_TEST(news_may_come_in_any_order),
+        WORLD_TEST(impossible_numbers_are_refused),
+        WORLD_TEST(an_inspection_that_fails_holds_nothing_up),
+        cmocka_unit_test(nothing_is_freed_twice),
+        cmocka_unit_test(every_arrow_of_the_diagram_was_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

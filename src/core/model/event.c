@@ -93,24 +93,72 @@ static bool step_is_sane(int64_t step)
     return step >= STEP_NONE && step <= NUMBER_MAX;
 }
 
+/* A length of time. */
+static bool span_is_sane(usec_t t)
+{
+    return t >= 0 && t <= NUMBER_MAX;
+}
+
+static bool exit_is_sane(const struct exit_fact *x)
+{
+    return x->signal >= 0 && x->signal <= SIGNAL_NUMBER_MAX;
+}
+
+static bool collective_is_sane(const struct collective_fact *c)
+{
+    return number_is_sane(c->seq) && number_is_sane(c->numel) && number_is_sane(c->enqueued) &&
+           number_is_sane(c->completed) && number_is_sane(c->waited);
+}
+
 static bool signal_is_sane(const struct signal *s)
 {
     if (s->time_us != USEC_UNKNOWN && !time_is_sane(s->time_us))
         return false;
-    if (s->kind == SIGNAL_STEP)
+    switch (s->kind) {
+    case SIGNAL_STEP:
         return step_is_sane(s->step.step) && number_is_sane(s->step.total) &&
                number_is_sane(s->step.duration);
-    if (s->kind == SIGNAL_CHECKPOINT)
+    case SIGNAL_CHECKPOINT:
         return step_is_sane(s->checkpoint.step);
-    if (s->kind == SIGNAL_COLLECTIVE)
-        return number_is_sane(s->collective.seq) && number_is_sane(s->collective.numel) &&
-               number_is_sane(s->collective.enqueued) && number_is_sane(s->collective.completed) &&
-               number_is_sane(s->collective.waited);
-    return true;
+    case SIGNAL_COLLECTIVE:
+        return collective_is_sane(&s->collective);
+    case SIGNAL_EXIT:
+        return exit_is_sane(&s->exit);
+    case SIGNAL_ACTIVITY:
+        return span_is_sane(s->activity.interval) && span_is_sane(s->activity.cpu) &&
+               s->activity.processes >= 0;
+    default:
+        return true;
+    }
+}
+
+static bool body_is_sane(const struct event *e)
+{
+    switch (e->kind) {
+    case EVENT_SIGNAL:
+        return signal_is_sane(&e->signal);
+    case EVENT_ATTEMPT_EXITED:
+        return exit_is_sane(&e->exited);
+    case EVENT_OPERATOR:
+        return e->request.signal >= 0 && e->request.signal <= SIGNAL_NUMBER_MAX;
+    case EVENT_FINDING:
+        return span_is_sane(e->finding.timeout) && span_is_sane(e->finding.silent);
+    case EVENT_DECISION:
+        return span_is_sane(e->decision.delay) && step_is_sane(e->decision.after_step);
+    case EVENT_INTENT:
+        return time_is_sane(e->intended.not_before) && span_is_sane(e->intended.grace) &&
+               e->intended.signal <= SIGNAL_NUMBER_MAX;
+    default:
+        return true;
+    }
+}
+
+bool event_can_be_applied(const struct event *e)
+{
+    return time_is_sane(e->time_us) && e->attempt <= ATTEMPT_MAX && body_is_sane(e);
 }
 
 bool event_is_sane(const struct event *e)
 {
-    return e->seq <= EVENT_SEQ_MAX && e->parent <= EVENT_SEQ_MAX && time_is_sane(e->time_us) &&
-           e->attempt <= ATTEMPT_MAX && (e->kind != EVENT_SIGNAL || signal_is_sane(&e->signal));
+    return e->seq <= EVENT_SEQ_MAX && e->parent <= EVENT_SEQ_MAX && event_can_be_applied(e);
 }

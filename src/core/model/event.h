@@ -14,10 +14,11 @@
 
 #include <stddef.h>
 
-#define JOB_NAME_LEN   128
-#define EVENT_SEQ_MAX  ((uint64_t)INT64_MAX / 2)
-#define EVENT_TIME_MAX ((usec_t)100000000000000000) /* the year 5138 */
-#define ATTEMPT_MAX    1000000000u
+#define JOB_NAME_LEN      128
+#define EVENT_SEQ_MAX     ((uint64_t)INT64_MAX / 2)
+#define EVENT_TIME_MAX    ((usec_t)100000000000000000) /* the year 5138 */
+#define ATTEMPT_MAX       1000000000u
+#define SIGNAL_NUMBER_MAX 64
 
 enum event_kind {
     /* inputs */
@@ -195,7 +196,9 @@ struct event {
     };
 };
 
-/* Whether core may compute with it: an event of a damaged journal may hold any number. */
+/* Whether core may compute with what it says: a damaged journal may hold any number. */
+bool event_can_be_applied(const struct event *e);
+/* ... and a journal may hold it. */
 bool event_is_sane(const struct event *e);
 
 #endif

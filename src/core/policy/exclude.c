@@ -54,6 +54,16 @@ static const char *name_them(struct names list, char *ret, size_t size)
     return ret;
 }
 
+/* Of the job's devices, those that are neither kept out already nor to be. */
+static uint32_t count_left(const struct job *j, const struct decision_facts *d)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < j->n_devices; i++)
+        n += !has(kept_out(d), j->devices[i]) && !has(culprits_of(j), j->devices[i]);
+    return n;
+}
+
 static uint32_t count_new(const struct job *j, const struct decision_facts *d)
 {
     struct names guilty = culprits_of(j);
@@ -88,7 +98,7 @@ static void exclude_none(const struct job *j, struct decision_facts *d)
 
 static void exclude_devices(const struct model *m, const struct job *j, struct decision_facts *d)
 {
-    uint32_t fresh = count_new(j, d), left = j->n_devices - d->n_without - fresh;
+    uint32_t fresh = count_new(j, d), left = count_left(j, d);
     uint32_t least = m->policy.min_devices > 0 ? m->policy.min_devices : 1;
     char names[64];
 

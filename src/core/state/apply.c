@@ -25,9 +25,14 @@ static const bool may_enter[JOB_STATE_MAX][JOB_STATE_MAX] = {
     [JOB_ENDED] = {[JOB_NEW] = true},
 };
 
+bool job_may_enter(enum job_state from, enum job_state next)
+{
+    return may_enter[from][next];
+}
+
 static bool fits(const struct job *j, enum job_state next)
 {
-    return may_enter[j->state][next];
+    return job_may_enter(j->state, next);
 }
 
 static void job_enter(struct job *j, enum job_state next)
@@ -452,6 +457,10 @@ bool model_apply(struct model *m, const struct event *e)
 {
     bool fit;
 
+    if (!event_can_be_applied(e)) {
+        m->refused++;
+        return false;
+    }
     if (e->time_us > m->now)
         m->now = e->time_us;
     if (e->seq > m->seq)

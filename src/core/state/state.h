@@ -40,6 +40,8 @@ enum job_state {
     JOB_STATE_INVALID = -EINVAL,
 };
 DECLARE_NAMES(job_state, enum job_state);
+bool job_may_enter(enum job_state from,
+                   enum job_state next); /* whether the diagram has the arrow */
 
 /* How far the suspicion of a hang has gone since the last sign of progress. */
 enum suspicion {
@@ -148,7 +150,8 @@ DEFINE_CLEANUP(struct model *, model_free);
 struct job *model_job(const struct model *m, const char *name); /* NULL = not known */
 
 /* The only writer. Returns whether the event fits the state; one that does not changes nothing but
- * the time and the count of those refused. Stray inputs are the world's fault, not a bug. */
+ * the time and the count of those refused; one with impossible numbers not even the time. Stray
+ * inputs are the world's fault, not a bug. */
 bool model_apply(struct model *m, const struct event *e);
 
 /* What the ledger wants to know of the job's attempt. */
