@@ -185,7 +185,8 @@ static void show_who(struct page *p)
         wrap(p, PAINT_NONE, 0, line);
     }
     for (uint32_t i = 0; i < c->n_devices; i++) {
-        snprintf(line, sizeof(line), "GPU %s", c->devices[i]);
+        snprintf(line, sizeof(line), "%s %s", p->in->cause == CAUSE_GPU_HARDWARE ? "GPU" : "device",
+                 c->devices[i]);
         wrap(p, PAINT_NONE, 0, line);
     }
     if (c->n_nodes + c->n_ranks + c->n_devices == 0)

@@ -273,6 +273,23 @@ static void fill_facts(const struct line_hit *hit, struct signal *s)
     }
 }
 
+/* Linux drivers begin their messages with their name and the device's: "mlx5_core 0000:9a:00.0: ".
+ */
+static void read_driver(const struct line *line, char ret[DEVICE_NAME_LEN])
+{
+    const char *s = line->text, *end = s + line->len, *name = s;
+
+    while (s < end && (isalnum((unsigned char)*s) || *s == '_' || *s == '-'))
+        s++;
+    if (s == name || s == end || *s != ' ')
+        return;
+    for (name = ++s; s < end && (isxdigit((unsigned char)*s) || *s == ':'); s++)
+        ;
+    if (s - name == 10 && end - s > 2 && *s == '.' && isdigit((unsigned char)s[1]) &&
+        strchr(": ", s[2]))
+        facts_device(name, (size_t)(s - name), ret);
+}
+
 static void fill_entity(const struct line_hit *hit, const struct line *line, struct entity *who)
 {
     const struct capture *device = &hit->fields[FIELD_DEVICE];
@@ -295,6 +312,8 @@ static void fill_entity(const struct line_hit *hit, const struct line *line, str
         who->pid = line->pid;
     if (device->s)
         facts_device(device->s, device->len, who->device);
+    else if (hit->entry->layer == LAYER_KERNEL)
+        read_driver(line, who->device);
 }
 
 static void judge_xid(const struct catalog *c, const struct line_hit *hit, struct signal *s)

@@ -165,15 +165,22 @@ static bool speaks(const struct reading *g, const struct line_hit *hit)
     return !hit->dropped_by && (hit->stance == STANCE_TELLS || g->is_exception);
 }
 
+/* Of such a line the rest may still tell something. */
+static bool tells_place_only(const struct entry *e)
+{
+    return e->role == ROLE_NOISE && e->hides.n == 0 && !*e->clears;
+}
+
 /* Tells what the catalogue finds; returns whether anything was. */
 static bool tell_hits(struct record_reader *r, struct reading *g)
 {
     struct line_hit hits[LINE_HITS_MAX];
-    size_t n = matcher_line(r->matcher, g->line.text, g->line.len, hits);
+    size_t n = matcher_line(r->matcher, g->line.text, g->line.len, hits), places = 0;
 
     for (size_t i = 0; i < n; i++) {
         struct signal signal;
 
+        places += tells_place_only(hits[i].entry);
         if (!speaks(g, &hits[i]) || g->line.text + hits[i].end <= g->seen)
             continue;
         signal = signal_of(r, &hits[i], &g->line);
@@ -186,7 +193,7 @@ static bool tell_hits(struct record_reader *r, struct reading *g)
         g->told = true;
         emit(r, &signal, g->place);
     }
-    return n > 0;
+    return n > places;
 }
 
 /* An exception that no entry knows. */

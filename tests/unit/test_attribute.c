@@ -250,6 +250,25 @@ static void test_a_server_that_answers_again_is_no_evidence(void **state)
     assert_int_equal(judge(*state)->class, CLASS_CRASH);
 }
 
+static void test_a_line_of_passing_waits_is_a_wait_when_it_comes_again_and_again(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "no_room_yet", ROLE_SYMPTOM, CAUSE_USER_CONFIG, 25);
+
+    x.hang = true;
+    for (int i = 0; i < 7; i++) {
+        x.line = ++s->line;
+        evidence_add(s->e, &x);
+        assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+    }
+    x.line = ++s->line;
+    evidence_add(s->e, &x);
+    assert_int_equal(judge(s)->class, CLASS_HANG);
+    assert_int_equal(s->in.advice, ADVICE_STOP);
+    steps(s, 1, 3, USEC_PER_SEC);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+}
+
 static void test_only_what_is_over_is_forgotten(void **state)
 {
     struct story *s = *state;
@@ -1066,6 +1085,7 @@ int main(void)
         STORY(test_lines_before_any_clock_come_first),
         STORY(test_concurrent_hardware_explains_an_exception),
         STORY(test_a_server_that_answers_again_is_no_evidence),
+        STORY(test_a_line_of_passing_waits_is_a_wait_when_it_comes_again_and_again),
         STORY(test_only_what_is_over_is_forgotten),
         STORY(test_hardware_without_a_name_cannot_be_excluded),
         STORY(test_the_same_error_on_all_ranks_blames_none),

@@ -150,6 +150,27 @@ static void a_log_gives_signals_with_place_and_facts(void **state)
     VEC_DONE(&log.signals);
 }
 
+static void a_driver_names_its_device(void **state)
+{
+    static const char text[] =
+        "[Sat Jun 21 05:28:19 2025] mlx5_core 0000:9a:00.0: device's health compromised\n"
+        "[Sat Jun 21 05:28:20 2025] mlx5_core cc:00.0: device's health compromised\n";
+    _cleanup_(catalog_freep) struct catalog *c = NULL;
+    _cleanup_(matcher_freep) struct matcher *m = builtin_matcher(&c);
+    struct scanner_options o = {.now_us = USEC_UNKNOWN};
+    struct log log = {0};
+    struct scanner *s = scanner_new(m, &o, collect, &log);
+
+    (void)state;
+    scanner_feed(s, text, sizeof(text) - 1);
+    scanner_finish(s);
+    assert_int_equal(log.signals.n, 2);
+    assert_string_equal(log.signals.v[0].who.device, "0000:9a:00");
+    assert_string_equal(log.signals.v[1].who.device, "");
+    scanner_free(s);
+    VEC_DONE(&log.signals);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +178,7 @@ int main(void)
         cmocka_unit_test(faults_are_found),
         cmocka_unit_test(an_xid_is_told_once),
         cmocka_unit_test(a_log_gives_signals_with_place_and_facts),
+        cmocka_unit_test(a_driver_names_its_device),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

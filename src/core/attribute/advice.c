@@ -50,7 +50,7 @@ static enum advice of_class(const struct judge *j)
     case CLASS_STRAGGLER: /* without a name another start changes nothing */
         return cause_is_hardware(j->in->cause) ? ADVICE_RESTART_EXCLUDING : ADVICE_NONE;
     case CLASS_HANG:
-        if (j->in->finished || j->holdup.kind == HOLDUP_DESYNC)
+        if (j->in->finished || j->holdup.kind == HOLDUP_DESYNC || j->in->cause == CAUSE_USER_CONFIG)
             return ADVICE_STOP;
         return cause_is_hardware(j->in->cause) ? ADVICE_RESTART_EXCLUDING : ADVICE_RESTART;
     default:
@@ -71,7 +71,8 @@ void advice_choose(struct judge *j)
 
     if (a == ADVICE_RESTART_EXCLUDING && !can_exclude(j))
         a = ADVICE_RESTART;
-    if (a == ADVICE_RESTART && j->in->cause == CAUSE_NETWORK && j->in->culprits.n_nodes > 0)
+    if (a == ADVICE_RESTART && j->in->culprits.n_nodes > 0 &&
+        (j->in->cause == CAUSE_NETWORK || j->in->cause == CAUSE_STORAGE))
         a = ADVICE_RESTART_EXCLUDING;
     j->in->advice = a;
 }

@@ -117,11 +117,14 @@ static bool is_victim(const struct judge *j, const struct exit_seen *x)
     return connections_broke(j, killed ? x->who.rank : RANK_NONE);
 }
 
+/* Who printed the error of a program is told by the launcher that saw its process end, not by a
+ * coordinator that misses somebody. */
 static void name_first_exit(struct judge *j)
 {
     const struct exit_seen *x = j->first_exit;
 
-    if (!x || x->who.rank == RANK_NONE || j->n_failing_ranks > 1)
+    if (!x || x->who.rank == RANK_NONE || j->n_failing_ranks > 1 ||
+        (!x->has_code && cause_domain(j->in->cause) == DOMAIN_WORKLOAD))
         return;
     if (is_victim(j, x))
         ruled_add(j, "the first rank that died", "rank %d complains about its peers: a victim",
@@ -139,7 +142,7 @@ static bool is_hearsay(const struct hit *h)
 
 /* The rank of the decisive line, else the one of which a line of the same cause tells, else the
  * first that the launcher saw dying. That one of many ranks ran out of memory is worth a word; in
- * a job of one process it is not. */
+ * a job of one process it is not. A rank that is not the first is one of many. */
 static void name_failing_rank(struct judge *j)
 {
     const struct hit *p = j->primary;
@@ -148,7 +151,7 @@ static void name_failing_rank(struct judge *j)
 
     if (!is_of_one_rank(j->in->cause))
         return;
-    if (j->in->cause == CAUSE_GPU_OOM && j->e->roster.ranks.n < 2)
+    if (j->in->cause == CAUSE_GPU_OOM && roster_is_alone(&j->e->roster))
         return;
     if (rank != RANK_NONE && is_hearsay(p) && connections_broke(j, RANK_NONE)) {
         ruled_add(j, "the first rank that died", "connections broke: rank %d may be a victim",

@@ -9,7 +9,7 @@
  * shows steps, only what stands after the last of them counts. A file without steps of its own (a
  * kernel log, the stderr of another process) is placed by its clock: node-side evidence counts
  * from ten minutes before the last progress, because a sick GPU speaks before the job notices;
- * a job's other output from the last progress on.
+ * a job's other output, and what tells that somebody waits, from the last progress on.
  *
  * Output of a dying process may be flushed late, and ranks write concurrently, so one or two steps
  * may stand behind the fatal line. Such a line is taken back into the episode only if something
@@ -26,6 +26,8 @@
 #define PATIENCE_START  (30 * USEC_PER_MIN)
 #define PATIENCE_PHASE  (90 * USEC_PER_MIN)
 #define PATIENCE_FACTOR 20
+#define WAIT_TOLD       30 /* confidence of a line that tells of a wait by itself */
+#define WAIT_REPEATS    8
 
 /* One key for each hit, whether it has a clock or not: two rules for one list would make circles.
  */
@@ -55,7 +57,7 @@ static int64_t steps_after(const struct evidence *e, const struct hit *h)
 
 static bool before_last_progress(const struct evidence *e, const struct hit *h)
 {
-    usec_t slack = h->s.layer == LAYER_KERNEL ? BEFORE_KERNEL : CLOCK_SKEW;
+    usec_t slack = h->s.layer == LAYER_KERNEL && !h->s.hang ? BEFORE_KERNEL : CLOCK_SKEW;
 
     if (h->s.file == e->pace.last.file || !e->pace.any)
         return false;
@@ -82,10 +84,16 @@ static bool is_interrupt(const struct hit *h)
     return cause_domain(h->s.cause) == DOMAIN_SCHEDULER && h->s.role <= ROLE_CONFIRM;
 }
 
-static bool is_wait(const struct signal *s)
+/* Whether the line tells of waiting. One that jobs print in passing tells so once it comes again
+ * and again. */
+bool hit_is_wait(const struct hit *h)
 {
-    return (s->kind == SIGNAL_COLLECTIVE || s->hang) && s->role != ROLE_NOISE &&
-           s->role != ROLE_CASCADE && s->role != ROLE_TEARDOWN;
+    const struct signal *s = &h->s;
+
+    if (s->role == ROLE_NOISE || s->role == ROLE_CASCADE || s->role == ROLE_TEARDOWN)
+        return false;
+    return s->kind == SIGNAL_COLLECTIVE ||
+           (s->hang && (s->confidence >= WAIT_TOLD || h->count >= WAIT_REPEATS));
 }
 
 /* Whether the line says that processes ended badly. What libraries print while they are closed is
@@ -106,7 +114,7 @@ static void look_at_ends(struct judge *j)
 
         if (is_interrupt(j->current[i]) && !j->interrupt)
             j->interrupt = j->current[i];
-        if (is_wait(s) && !j->first_wait)
+        if (hit_is_wait(j->current[i]) && !j->first_wait)
             j->first_wait = j->current[i];
         j->told_end |= tells_end(s);
     }

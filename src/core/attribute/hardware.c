@@ -12,13 +12,16 @@
 
 void culprit_by_hardware_hit(struct judge *j, const struct hit *h)
 {
-    const struct entity *who = &h->s.who;
-    int32_t rank = roster_rank_of(&j->e->roster, who);
+    struct entity who = h->s.who;
+    int32_t rank;
 
-    culprit_device(j, *who->device ? who->device : roster_device(&j->e->roster, rank));
+    if (h->s.layer == LAYER_KERNEL) /* knows of no ranks: what looks like one is another label */
+        who.rank = RANK_NONE;
+    rank = roster_rank_of(&j->e->roster, &who);
+    culprit_device(j, *who.device ? who.device : roster_device(&j->e->roster, rank));
     culprit_rank(j, rank);
     if (h->s.confidence >= HARD_CONFIDENCE)
-        culprit_node(j, roster_node_of(&j->e->roster, who));
+        culprit_node(j, roster_node_of(&j->e->roster, &who));
 }
 
 static bool is_hardware_fact(const struct hit *h)
@@ -72,7 +75,8 @@ static void name_by_hits(struct judge *j)
         if (counts)
             culprit_by_hardware_hit(j, h);
         else if (*h->s.who.device && is_hardware_fact(h))
-            ruled_add(j, h->s.who.device, "shows less than another GPU: a victim, or a follower");
+            ruled_add(j, h->s.who.device,
+                      "shows less than another device: a victim, or a follower");
     }
     if (j->in->culprits.n_ranks > WITNESSES_MAX)
         j->in->culprits.n_ranks = 0;

@@ -38,6 +38,7 @@ struct judge {
 void episode_build(struct judge *j);
 bool episode_is_current(const struct evidence *e, const struct hit *h);
 bool hit_before(const struct hit *a, const struct hit *b);
+bool hit_is_wait(const struct hit *h);
 bool hits_concurrent(const struct hit *a, const struct hit *b); /* the order proves nothing */
 
 void primary_choose(struct judge *j);

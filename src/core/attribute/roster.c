@@ -111,6 +111,11 @@ void roster_add(struct roster *r, const struct entity *who)
         STR_COPY(p->device, who->device);
 }
 
+bool roster_is_alone(const struct roster *r)
+{
+    return r->ranks.n == 0 || (r->ranks.n == 1 && r->ranks.v[0] == 0);
+}
+
 static const struct place *find_place(const struct roster *r, int32_t rank)
 {
     return rank >= 0 && (size_t)rank < r->places.n ? &r->places.v[rank] : NULL;

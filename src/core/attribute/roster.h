@@ -42,6 +42,7 @@ struct roster {
 void roster_done(struct roster *r);
 void roster_add(struct roster *r, const struct entity *who);
 
+bool roster_is_alone(const struct roster *r);                  /* no rank but the first is known */
 const char *roster_node(const struct roster *r, int32_t rank); /* NULL unknown */
 const char *roster_node_at(const struct roster *r, const char *address);
 const char *roster_device(const struct roster *r, int32_t rank); /* NULL unknown */

@@ -100,9 +100,19 @@ static bool rule_numbers(struct judge *j)
 
 /* ---- roots ---- */
 
+/* What a node's kernel tells of waiting explains a hang, but no error that the job itself met. */
+static const struct hit *first_wait_of_job(const struct judge *j)
+{
+    for (size_t i = 0; j->first_wait && i < j->n_current; i++)
+        if (j->current[i]->s.layer != LAYER_KERNEL && !hit_before(j->current[i], j->first_wait) &&
+            hit_is_wait(j->current[i]))
+            return j->current[i];
+    return NULL;
+}
+
 static bool wait_came_first(const struct judge *j)
 {
-    const struct hit *w = j->first_wait, *p = j->primary;
+    const struct hit *w = first_wait_of_job(j), *p = j->primary;
 
     if (p->s.hang)
         return true;
@@ -160,7 +170,8 @@ static bool rule_waits(struct judge *j)
     const struct hit *telling = telling_wait(j);
     int32_t confidence = 30;
 
-    if (!j->first_wait || (j->interrupt && hit_before(j->interrupt, j->first_wait)))
+    if (!j->first_wait || (j->interrupt && hit_before(j->interrupt, j->first_wait)) ||
+        (j->told_end && !first_wait_of_job(j)))
         return false;
     collectives_judge(&j->e->waits, &j->e->roster.ranks, &j->holdup);
     if (j->holdup.kind != HOLDUP_UNKNOWN)

@@ -36,16 +36,17 @@ static const char *what_failed(enum cause c)
     return text[c];
 }
 
-static void add_who(struct strbuf *b, const struct culprits *c)
+static void add_who(struct strbuf *b, const struct incident *in)
 {
-    const char *sep = " (";
+    const struct culprits *c = &in->culprits;
+    const char *device = in->cause == CAUSE_GPU_HARDWARE ? "GPU" : "device", *sep = " (";
 
     for (uint32_t i = 0; i < c->n_nodes && i < 3; i++, sep = ", ")
         strbuf_addf(b, "%snode %s", sep, c->nodes[i]);
     for (uint32_t i = 0; i < c->n_ranks && i < 3; i++, sep = ", ")
         strbuf_addf(b, "%srank %d", sep, c->ranks[i]);
     for (uint32_t i = 0; i < c->n_devices && i < 3; i++, sep = ", ")
-        strbuf_addf(b, "%sGPU %s", sep, c->devices[i]);
+        strbuf_addf(b, "%s%s %s", sep, device, c->devices[i]);
     if (*sep == ',')
         strbuf_addc(b, ')');
 }
@@ -114,7 +115,7 @@ static void add_loss(struct strbuf *b, const struct series *s, enum divergence d
 static void describe_crash(struct judge *j, struct strbuf *b)
 {
     strbuf_adds(b, what_failed(j->in->cause));
-    add_who(b, &j->in->culprits);
+    add_who(b, j->in);
     add_where(b, j);
     add_when(b, &j->in->progress);
     if (j->loss)
@@ -175,13 +176,13 @@ static void describe_hang(struct judge *j, struct strbuf *b)
         add_holdup(b, &j->holdup, j->e->waits.reporters);
     } else if (j->e->stopped.n > 0) {
         strbuf_adds(b, ": a process is stopped");
-        add_who(b, &j->in->culprits);
+        add_who(b, j->in);
     } else if (j->e->blocked.n > 0) {
         strbuf_adds(b, ": a process is blocked in the kernel");
-        add_who(b, &j->in->culprits);
+        add_who(b, j->in);
     } else if (j->first_exit && j->in->culprits.n_ranks > 0) {
         strbuf_adds(b, ": a process is dead and the others wait for it");
-        add_who(b, &j->in->culprits);
+        add_who(b, j->in);
     } else if (j->silence > j->patience) {
         strbuf_addf(b, "; other output went on for %s", duration_format(j->silence, gap));
     }
@@ -223,7 +224,7 @@ static void describe_straggler(struct judge *j, struct strbuf *b)
 
     if (!j->slow) {
         strbuf_adds(b, "The job waits for its slowest part at every step");
-        add_who(b, &j->in->culprits);
+        add_who(b, j->in);
         return;
     }
     strbuf_addf(b, "The job became slower and stayed so: a step took %s and takes %s",
