@@ -146,6 +146,21 @@ size_t str_sanitize(char *dst, size_t size, const char *src, size_t len)
     return out;
 }
 
+size_t str_fit(const char *text, size_t columns)
+{
+    size_t n = 0, blank = 0;
+
+    for (size_t used = 0; text[n]; n++) {
+        if (((unsigned char)text[n] & 0xc0) == 0x80)
+            continue;
+        if (used++ == columns)
+            return text[n] == ' ' || blank == 0 ? n : blank;
+        if (text[n] == ' ')
+            blank = n;
+    }
+    return n;
+}
+
 void strbuf_done(struct strbuf *b)
 {
     free(b->s);

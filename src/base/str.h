@@ -37,6 +37,10 @@ int str_to_i64(const char *s, long long *ret);
  * returns the length. Use for every text of a log, job or user that is stored or shown. */
 size_t str_sanitize(char *dst, size_t size, const char *src, size_t len);
 
+/* How many bytes of the text fill so many columns of a terminal, cut at a blank where there is one.
+ */
+size_t str_fit(const char *text, size_t columns);
+
 struct strbuf {
     char *s; /* always terminated once anything was added; NULL before */
     size_t len, cap;

@@ -8,8 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <unistd.h>
+
+#define RUNS_LOOKED_THROUGH 1000
 
 static int read_events(struct journal *j, struct story *s, struct err *e)
 {
@@ -22,20 +27,64 @@ static int read_events(struct journal *j, struct story *s, struct err *e)
     return r;
 }
 
-int chronicle_read(const char *name, struct story *ret, struct err *e)
+static int read_journal(const char *path, const char *name, bool alive, struct story *ret,
+                        struct err *e)
 {
     _cleanup_(journal_freep) struct journal *j = NULL;
+    int r = journal_open(path, JOURNAL_READ, &j, e);
+
+    if (r >= 0)
+        r = read_events(j, ret, e);
+    STR_COPY(ret->job, name);
+    if (r >= 0 && !alive)
+        story_nobody_runs(ret);
+    return r < 0 ? r : 0;
+}
+
+int chronicle_read(const char *name, struct story *ret, struct err *e)
+{
+    bool alive = chronicle_is_alive(name); /* before the journal is read: it may end meanwhile */
     char path[PATH_MAX];
     int r = state_journal_path(name, path, e);
 
     if (r >= 0)
-        r = journal_open(path, JOURNAL_READ, &j, e);
+        r = read_journal(path, name, alive, ret, e);
     if (r == -ENOENT)
         return err_set(e, r, "there is no job '%s'; 'reknit jobs' lists them", name);
-    if (r >= 0)
-        r = read_events(j, ret, e);
-    STR_COPY(ret->job, name);
-    return r < 0 ? r : 0;
+    return r;
+}
+
+/* A journal is put into the folder of the last run that is in it. */
+static int read_aside(const char *name, uint32_t number, struct story *ret, struct err *e)
+{
+    char path[PATH_MAX], folder[PATH_MAX];
+    int r = state_journal_path(name, path, e);
+
+    if (r < 0)
+        return r;
+    *strrchr(path, '/') = '\0';
+    for (uint32_t i = number; i < number + RUNS_LOOKED_THROUGH; i++) {
+        if (snprintf(folder, sizeof(folder), "%s/run-%" PRIu32 "/journal.db", path, i) >= PATH_MAX)
+            break;
+        if (access(folder, F_OK) == 0)
+            return read_journal(folder, name, false, ret, e);
+    }
+    return -ESRCH;
+}
+
+int chronicle_read_run(const char *name, uint32_t number, struct story *ret, struct err *e)
+{
+    int r = chronicle_read(name, ret, e);
+
+    if (r < 0 || story_run(ret, number))
+        return r;
+    story_done(ret);
+    *ret = (struct story){0};
+    r = read_aside(name, number, ret, e);
+    if (r == -ESRCH || (r >= 0 && !story_run(ret, number)))
+        return err_set(e, -ESRCH, "the job '%s' has no run %" PRIu32 ", or it is forgotten", name,
+                       number);
+    return r;
 }
 
 bool chronicle_is_alive(const char *name)
@@ -160,6 +209,7 @@ json_t *chronicle_run_json(const struct story *s, const struct story_run *run, b
     set_number(j, "schema", 1, -1);
     set_text(j, "job", s->job);
     set_text(j, "state", strbuf_str(&state));
+    set_number(j, "run", run->number, 0);
     set_text(j, "command", run->seen.command);
     set_text(j, "directory", run->seen.directory);
     set_time(j, "began", run->began);

@@ -9,8 +9,12 @@
 
 #include <jansson.h>
 
-/* ret must be zeroed; call story_done() in any case. */
+/* ret must be zeroed; call story_done() in any case. A run that nobody runs any more is over in it.
+ */
 int chronicle_read(const char *name, struct story *ret, struct err *e);
+
+/* The same from where that run is: the journal, or one that was put aside. -ESRCH: nowhere. */
+int chronicle_read_run(const char *name, uint32_t number, struct story *ret, struct err *e);
 
 /* Whether a reknit process runs the job right now. */
 bool chronicle_is_alive(const char *name);

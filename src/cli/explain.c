@@ -22,6 +22,7 @@ extern const struct verb verb_explain;
 
 #define MARGIN         12
 #define EVIDENCE_SHOWN 6
+#define RUN_MAX        1000000000
 
 struct page {
     struct report_style style;
@@ -36,22 +37,6 @@ static void paint(const struct page *p, const char *code, const char *text)
         fputs(text, stdout);
 }
 
-/* Bytes that fill `columns`, cut at a blank where there is one. */
-static size_t fit(const char *text, size_t columns)
-{
-    size_t n = 0, blank = 0;
-
-    for (size_t used = 0; text[n]; n++) {
-        if (((unsigned char)text[n] & 0xc0) == 0x80)
-            continue;
-        if (used++ == columns)
-            return blank > 0 ? blank : n;
-        if (text[n] == ' ')
-            blank = n;
-    }
-    return n;
-}
-
 /* A key in the margin, and text beside it, `indent` to the right, that goes on below itself. */
 static void entry_at(const struct page *p, const char *key, int indent, const char *text)
 {
@@ -61,7 +46,7 @@ static void entry_at(const struct page *p, const char *key, int indent, const ch
     while (*text == ' ')
         text++;
     do {
-        size_t n = fit(text, columns);
+        size_t n = str_fit(text, columns);
 
         snprintf(margin, sizeof(margin), "%-*s", MARGIN, key);
         paint(p, "2", margin);
@@ -107,7 +92,7 @@ static void show_head(const struct page *p, const struct story *s, const struct 
     narrate_state(run, alive, &state);
     paint(p, "1", s->job);
     printf("  %s", strbuf_str(&state));
-    if (run->over)
+    if (run->over && !run->lost)
         printf(", exit status %d", (int)run->end.exit_code);
     printf("; %zu attempt%s in %s", run->attempts.n, run->attempts.n == 1 ? "" : "s",
            duration_format(run->wall, wall));
@@ -255,7 +240,7 @@ static void show_sequel(const struct page *p, const struct story_run *run, size_
 static void show_attempt(struct page *p, const struct story_run *run, size_t i)
 {
     const struct story_attempt *a = &run->attempts.v[i];
-    char head[64], after[DURATION_TEXT_MAX], lasted[DURATION_TEXT_MAX];
+    char head[64], after[DURATION_TEXT_MAX], lasted[DURATION_TEXT_MAX], when[TIMESTAMP_TEXT_MAX];
 
     p->origin = a->started;
     putchar('\n');
@@ -264,6 +249,9 @@ static void show_attempt(struct page *p, const struct story_run *run, size_t i)
     printf("  %s after the start, ", duration_format(a->started - run->began, after));
     if (a->ended == USEC_NEVER)
         puts("running");
+    else if (a->lost)
+        printf("for %s, until reknit was killed about %s\n",
+               duration_format(a->ended - a->started, lasted), timestamp_format(a->ended, when));
     else
         printf("for %s\n", duration_format(a->ended - a->started, lasted));
     show_progress(p, a);
@@ -280,26 +268,31 @@ static void show_text(const struct story *s, const struct story_run *run, bool a
     show_head(&p, s, run, alive);
     for (size_t i = 0; i < run->attempts.n; i++)
         show_attempt(&p, run, i);
-    if (s->runs.n > 1)
-        printf("\nThis was the last of %zu runs of the job.\n", s->runs.n);
+    if (run->number > 1)
+        printf("\nThis was run %" PRIu32 "; 'reknit explain --run %" PRIu32
+               " %s' tells of the one before.\n",
+               run->number, run->number - 1, s->job);
 }
 
-static int explain(const char *name, bool json)
+/* run: 0 = the last */
+static int explain(const char *name, uint32_t number, bool json)
 {
     _cleanup_story_ struct story s = {0};
     struct err e = {0};
     bool alive = chronicle_is_alive(name);
     struct story_run *run;
 
-    if (chronicle_read(name, &s, &e) < 0) {
+    if ((number > 0 ? chronicle_read_run(name, number, &s, &e) : chronicle_read(name, &s, &e)) <
+        0) {
         log_error("%s", e.text);
         return EXIT_TROUBLE;
     }
-    run = story_last_run(&s);
+    run = number > 0 ? story_run(&s, number) : story_last_run(&s);
     if (!run) {
         log_error("the job '%s' never got to run", name);
         return EXIT_TROUBLE;
     }
+    alive &= run == story_last_run(&s);
     story_account(run, alive ? now_us() : s.last_event);
     if (json) {
         json_t *j = chronicle_run_json(&s, run, alive, true);
@@ -330,25 +323,48 @@ static int look_at(void *ctx, const char *name)
     return 0;
 }
 
+enum option_value {
+    OPTION_RUN = OPTION_FIRST,
+};
+
 static const struct option options[] = {
+    {"run", required_argument, NULL, OPTION_RUN},
     {"format", required_argument, NULL, OPTION_FORMAT},
     OPTIONS_COMMON_END,
 };
 
+static int take_option(int opt, const char *arg, uint32_t *ret_run, bool *ret_json)
+{
+    long long v;
+
+    switch (opt) {
+    case OPTION_RUN:
+        if (str_to_i64(arg, &v) < 0 || v <= 0 || v > RUN_MAX)
+            return usage_error("explain", "--run wants a number from 1 on, not '%s'", arg);
+        *ret_run = (uint32_t)v;
+        return 0;
+    case OPTION_FORMAT:
+        return options_format(&verb_explain, arg, ret_json);
+    default:
+        return EXIT_USAGE;
+    }
+}
+
 static int run(int argc, char **argv)
 {
     struct newest newest = {0};
-    bool json = false;
     struct err e = {0};
+    uint32_t number = 0;
+    bool json = false;
     int opt;
 
     while ((opt = options_next(&verb_explain, argc, argv)) != OPTION_END)
-        if (opt == OPTION_WRONG || options_format(&verb_explain, optarg, &json) != 0)
+        if (take_option(opt, optarg, &number, &json) != 0)
             return EXIT_USAGE;
     if (argc - optind > 1)
         return usage_error("explain", "one job at a time");
     if (optind < argc)
-        return explain(argv[optind], json);
+        return explain(argv[optind], number, json);
     if (state_each_job(look_at, &newest, &e) < 0) {
         log_error("%s", e.text);
         return EXIT_TROUBLE;
@@ -357,19 +373,20 @@ static int run(int argc, char **argv)
         log_error("no jobs yet: 'reknit run' makes the first");
         return EXIT_TROUBLE;
     }
-    return explain(newest.name, json);
+    return explain(newest.name, number, json);
 }
 
 const struct verb verb_explain = {
     .name = "explain",
     .summary = "tell the story of a job: what happened, why, what was decided",
     .help =
-        "usage: reknit explain [--format text|json] [JOB]\n"
+        "usage: reknit explain [OPTION]... [JOB]\n"
         "\n"
         "Tells of the last run of JOB (default: of the job that was active last), attempt by\n"
         "attempt: its progress, what was found, the verdict with the lines that prove it, what\n"
         "was ruled out, the decision with its rule and budget, and what came of it.\n"
         "\n"
+        "  --run N              another run than the last; its logs are in the folder run-N\n"
         "  --format text|json   json: one object\n"
         "\n"
         "Exit status: 0, or 1 when there is no such job or its journal cannot be read.\n",

@@ -15,42 +15,94 @@
 
 extern const struct verb verb_jobs;
 
-struct jobs {
-    bool json;
-    size_t n, bad;
+#define COLUMNS   80
+#define NAME_MIN  10
+#define NAME_MOST 24 /* a longer one pushes its own row to the right */
+#define OTHER_COLUMNS                                                                              \
+    (2 + 7 + 2 + 8 + 2 + 9 + 2 + 2 + 10) /* behind the name, without the cause                     \
+                                          */
+
+/* A job, read and ready to be printed: there may be thousands, and the newest comes first. */
+struct row {
+    usec_t began;
+    char *json; /* or the columns */
+    char *name, *cause;
+    char state[16], attempts[16], step[24], ago[32];
 };
 
-static void print_row(const struct story *s, const struct story_run *run, bool alive)
-{
-    _cleanup_strbuf_ struct strbuf state = {0}, cause = {0};
-    const struct story_attempt *a = NULL;
-    char step[32] = "-", when[TIMESTAMP_TEXT_MAX];
+struct jobs {
+    bool json;
+    size_t bad;
+    VEC(struct row) rows;
+};
 
-    if (run->attempts.n > 0)
-        a = &run->attempts.v[run->attempts.n - 1];
-    narrate_state(run, alive, &state);
-    if (a && a->last_step != STEP_NONE)
-        snprintf(step, sizeof(step), "%" PRId64, a->last_step);
-    for (size_t i = run->attempts.n; i-- > 0 && cause.len == 0;)
-        if (run->attempts.v[i].incident || run->attempts.v[i].lost) {
-            narrate_cause(&run->attempts.v[i], &cause);
-            if (streq(strbuf_str(&cause), "-") && i > 0)
-                strbuf_reset(&cause);
-        }
-    timestamp_format(run->began, when);
-    when[19] = 'Z'; /* whole seconds */
-    when[20] = '\0';
-    printf("%-28s %-8s %8zu %10s  %-24s %s\n", s->job, strbuf_str(&state), run->attempts.n, step,
-           cause.len > 0 ? strbuf_str(&cause) : "-", when);
+static void jobs_done(struct jobs *jobs)
+{
+    VEC_FOREACH (&jobs->rows, r) {
+        free(r->json);
+        free(r->name);
+        free(r->cause);
+    }
+    VEC_DONE(&jobs->rows);
 }
 
-static int show_job(void *ctx, const char *name)
+/* Of the last attempt that failed. */
+static char *last_cause(const struct story_run *run)
+{
+    for (size_t i = run->attempts.n; i-- > 0;) {
+        _cleanup_strbuf_ struct strbuf cause = {0};
+
+        if (!run->attempts.v[i].incident && !run->attempts.v[i].lost)
+            continue;
+        narrate_cause(&run->attempts.v[i], &cause);
+        if (!streq(strbuf_str(&cause), "-"))
+            return xstrdup(strbuf_str(&cause));
+    }
+    return xstrdup("-");
+}
+
+/* In one unit: it stands in a narrow column. */
+static void format_ago(usec_t span, char *ret, size_t size)
+{
+    static const struct {
+        usec_t length;
+        const char *name;
+    } units[] = {{USEC_PER_DAY, "d"}, {USEC_PER_HOUR, "h"}, {USEC_PER_MIN, "min"}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+        if (span >= units[i].length) {
+            str_printf(ret, size, "%" PRId64 "%s ago", span / units[i].length, units[i].name);
+            return;
+        }
+    str_printf(ret, size, "%" PRId64 "s ago", span > 0 ? span / USEC_PER_SEC : 0);
+}
+
+static void fill_row(struct row *r, const struct story *s, const struct story_run *run, bool alive)
+{
+    const struct story_attempt *a =
+        run->attempts.n > 0 ? &run->attempts.v[run->attempts.n - 1] : NULL;
+    _cleanup_strbuf_ struct strbuf state = {0};
+
+    narrate_state(run, alive, &state);
+    r->name = xstrdup(s->job);
+    r->cause = last_cause(run);
+    STR_COPY(r->state, strbuf_str(&state));
+    STR_PRINTF(r->attempts, "%zu", run->attempts.n);
+    if (a && a->last_step != STEP_NONE)
+        STR_PRINTF(r->step, "%" PRId64, a->last_step);
+    else
+        STR_COPY(r->step, "-");
+    format_ago(now_us() - run->began, r->ago, sizeof(r->ago));
+}
+
+static int read_job(void *ctx, const char *name)
 {
     _cleanup_story_ struct story s = {0};
     struct jobs *jobs = ctx;
     struct err e = {0};
     bool alive = chronicle_is_alive(name);
     struct story_run *run;
+    struct row *r;
 
     if (chronicle_read(name, &s, &e) < 0) {
         log_warning("%s: %s", name, e.text);
@@ -60,20 +112,52 @@ static int show_job(void *ctx, const char *name)
     run = story_last_run(&s);
     if (!run)
         return 0;
-    if (jobs->n++ == 0 && !jobs->json)
-        printf("%-28s %-8s %8s %10s  %-24s %s\n", "job", "state", "attempts", "last step",
-               "last cause", "began");
     story_account(run, alive ? now_us() : s.last_event);
+    r = VEC_PUSH(&jobs->rows); /* state_each_job() bounds their number */
+    r->began = run->began;
     if (jobs->json) {
         json_t *j = chronicle_run_json(&s, run, alive, false);
 
-        json_dumpf(j, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
+        r->json = json_dumps(j, JSON_SORT_KEYS | JSON_COMPACT);
         json_decref(j);
     } else {
-        print_row(&s, run, alive);
+        fill_row(r, &s, run, alive);
     }
     return 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+
+    return (x->began < y->began) - (x->began > y->began);
+}
+
+/* The name is what one types next, so it is never cut; the cause gives way. */
+static void print_rows(const struct jobs *jobs)
+{
+    int name = NAME_MIN, cause;
+
+    VEC_FOREACH (&jobs->rows, r)
+        if ((int)strlen(r->name) > name && strlen(r->name) <= NAME_MOST)
+            name = (int)strlen(r->name);
+    cause = COLUMNS - name - OTHER_COLUMNS;
+    printf("%-*s  %-7s  %8s  %9s  %-*s  %s\n", name, "job", "state", "attempts", "last step", cause,
+           "last cause", "began");
+    VEC_FOREACH (&jobs->rows, r)
+        printf("%-*s  %-7s  %8s  %9s  %-*.*s  %s\n", name, r->name, r->state, r->attempts, r->step,
+               cause, cause, r->cause, r->ago);
+}
+
+static void print_all(struct jobs *jobs)
+{
+    if (jobs->rows.n > 0)
+        qsort(jobs->rows.v, jobs->rows.n, sizeof(jobs->rows.v[0]), newest_first);
+    if (!jobs->json && jobs->rows.n > 0)
+        print_rows(jobs);
+    VEC_FOREACH (&jobs->rows, r)
+        if (r->json)
+            puts(r->json);
 }
 
 static const struct option options[] = {
@@ -83,7 +167,7 @@ static const struct option options[] = {
 
 static int run(int argc, char **argv)
 {
-    struct jobs jobs = {0};
+    __attribute__((cleanup(jobs_done))) struct jobs jobs = {0};
     struct err e = {0};
     int opt;
 
@@ -92,11 +176,12 @@ static int run(int argc, char **argv)
             return EXIT_USAGE;
     if (optind < argc)
         return usage_error("jobs", "wants no argument; 'reknit explain JOB' tells about one");
-    if (state_each_job(show_job, &jobs, &e) < 0) {
+    if (state_each_job(read_job, &jobs, &e) < 0) {
         log_error("%s", e.text);
         return EXIT_TROUBLE;
     }
-    if (jobs.n == 0 && !jobs.json)
+    print_all(&jobs);
+    if (jobs.rows.n == 0 && jobs.bad == 0 && !jobs.json)
         puts("no jobs yet: 'reknit run' makes the first");
     return jobs.bad > 0 ? EXIT_TROUBLE : EXIT_OK;
 }
@@ -104,15 +189,16 @@ static int run(int argc, char **argv)
 const struct verb verb_jobs = {
     .name = "jobs",
     .summary = "list the jobs that were run here",
-    .help = "usage: reknit jobs [--format text|json]\n"
-            "\n"
-            "One line per job of this user: its state (running, done, stopped, or killed together\n"
-            "with reknit), attempts, last step, and the cause of its last failure. Of a job that\n"
-            "was run several times, the last run.\n"
-            "\n"
-            "  --format text|json   json: one object per job and line\n"
-            "\n"
-            "Exit status: 0, or 1 when a journal cannot be read.\n",
+    .help =
+        "usage: reknit jobs [--format text|json]\n"
+        "\n"
+        "One line per job of this user, the newest first: its state (running, done, stopped, or\n"
+        "killed together with reknit), attempts, last step, the cause of its last failure, and\n"
+        "when it began. Of a job that was run several times, the last run.\n"
+        "\n"
+        "  --format text|json   json: one object per job and line\n"
+        "\n"
+        "Exit status: 0, or 1 when a journal cannot be read.\n",
     .options = options,
     .run = run,
 };

@@ -11,20 +11,24 @@
 #include "base/time.h"
 #include "base/vec.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define PATIENCE_US  (300 * USEC_PER_MSEC)
 #define LINES_MAX    256
 #define LINE_MAX_LEN 1024
+#define COLUMNS_MIN  40 /* narrower: lines are left to the terminal */
+#define PREFIX       "reknit:"
 
 struct say {
     sd_event *event;
     sd_event_source *patience;
-    bool quiet, color, raw, mid_line, alone;
+    bool quiet, terminal, color, raw, mid_line, alone;
     VEC(char *) waiting;
 };
 
@@ -32,15 +36,17 @@ static bool can_write(void)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 
-    return poll(&p, 1, 0) != 0;
+    return poll(&p, 1, 0) > 0;
 }
 
+/* At most what a pipe that can be written to takes at once; so it does not wait for its reader. */
 static void write_out(const struct strbuf *b)
 {
     size_t done = 0;
 
     while (done < b->len) {
-        ssize_t n = write(STDERR_FILENO, b->s + done, b->len - done);
+        size_t most = b->len - done < PIPE_BUF ? b->len - done : PIPE_BUF;
+        ssize_t n = done > 0 && !can_write() ? -1 : write(STDERR_FILENO, b->s + done, most);
 
         if (n <= 0)
             return;
@@ -48,30 +54,56 @@ static void write_out(const struct strbuf *b)
     }
 }
 
+/* Columns for the text of a line, behind PREFIX; 0 = no terminal, any length. */
+static size_t columns(const struct say *s)
+{
+    struct winsize size;
+
+    if (!s->terminal || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < COLUMNS_MIN)
+        return 0;
+    return size.ws_col - strlen(PREFIX) - 1;
+}
+
+/* A long line goes on below its own text. */
+static void add_line(const struct say *s, const char *text, struct strbuf *out)
+{
+    const char *end = s->raw ? "\r\n" : "\n";
+    size_t width = columns(s), n;
+
+    strbuf_addf(out, "%s%s%s ", s->color ? "\033[1;36m" : "", PREFIX, s->color ? "\033[0m" : "");
+    for (;;) {
+        n = width > 0 ? str_fit(text, width) : strlen(text);
+        strbuf_add(out, text, n);
+        while (out->s[out->len - 1] == ' ')
+            out->len--;
+        strbuf_adds(out, end);
+        text += n + strspn(text + n, " ");
+        if (*text == '\0')
+            return;
+        strbuf_addf(out, "%*s ", (int)strlen(PREFIX), "");
+    }
+}
+
 static void write_waiting(struct say *s)
 {
-    _cleanup_strbuf_ struct strbuf b = {0};
-    const char *end = s->raw ? "\r\n" : "\n";
+    size_t n = 0;
 
-    if (s->waiting.n == 0 || !can_write())
-        return;
-    if (s->mid_line)
-        strbuf_adds(&b, end);
-    VEC_FOREACH (&s->waiting, line) {
-        strbuf_addf(&b, "%sreknit:%s %s%s", s->color ? "\033[1;36m" : "", s->color ? "\033[0m" : "",
-                    *line, end);
-        free(*line);
+    while (n < s->waiting.n && can_write()) {
+        _cleanup_strbuf_ struct strbuf b = {0};
+
+        if (s->mid_line)
+            strbuf_adds(&b, s->raw ? "\r\n" : "\n");
+        s->mid_line = false;
+        add_line(s, s->waiting.v[n], &b);
+        write_out(&b);
+        free(s->waiting.v[n++]);
     }
-    s->waiting.n = 0;
-    s->mid_line = false;
-    write_out(&b);
+    if (n > 0)
+        memmove(s->waiting.v, s->waiting.v + n, (s->waiting.n - n) * sizeof(s->waiting.v[0]));
+    s->waiting.n -= n;
 }
 
-static int on_patience(sd_event_source *source, uint64_t usec, void *userdata)
-{
-    write_waiting(userdata);
-    return 0;
-}
+static int on_patience(sd_event_source *source, uint64_t usec, void *userdata);
 
 static void arm(struct say *s)
 {
@@ -82,6 +114,16 @@ static void arm(struct say *s)
     }
     sd_event_add_time_relative(s->event, &s->patience, CLOCK_MONOTONIC, PATIENCE_US, 10000,
                                on_patience, s);
+}
+
+static int on_patience(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct say *s = userdata;
+
+    write_waiting(s);
+    if (s->waiting.n > 0)
+        arm(s);
+    return 0;
 }
 
 void say_set_mid_line(struct say *s, bool mid_line)
@@ -146,7 +188,8 @@ struct say *say_new(sd_event *event, bool quiet)
     s->event = sd_event_ref(event);
     s->quiet = quiet;
     s->alone = true;
-    s->color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
+    s->terminal = isatty(STDERR_FILENO);
+    s->color = s->terminal && !getenv("NO_COLOR");
     return s;
 }
 

@@ -221,6 +221,7 @@ static void describe_job(struct session *s, struct job_facts *ret)
     if (gethostname(host, sizeof(host) - 1) == 0)
         str_sanitize(ret->host, sizeof(ret->host), host, strlen(host));
     STR_COPY(ret->program, "reknit " REKNIT_VERSION);
+    ret->run = s->home.run;
 }
 
 static uint32_t count_from(const char *const names[])

@@ -39,6 +39,14 @@ struct story_run *story_last_run(struct story *s)
     return s->runs.n > 0 ? &s->runs.v[s->runs.n - 1] : NULL;
 }
 
+struct story_run *story_run(struct story *s, uint32_t number)
+{
+    VEC_FOREACH (&s->runs, run)
+        if (run->number == number)
+            return run;
+    return NULL;
+}
+
 struct story_attempt *story_last_attempt(struct story_run *run)
 {
     return run && run->attempts.n > 0 ? &run->attempts.v[run->attempts.n - 1] : NULL;
@@ -52,9 +60,27 @@ bool story_has_steps(const struct story_run *run)
     return false;
 }
 
+/* Its last sign of life is the time that counts, not its discovery. */
+static void lose(struct story_run *run, usec_t at)
+{
+    struct story_attempt *a = story_last_attempt(run);
+
+    if (run->over)
+        return;
+    run->lost = true;
+    if (a && a->ended == USEC_NEVER) {
+        a->lost = true;
+        a->ended = at;
+    }
+}
+
 static void begin_run(struct story *s, const struct event *e)
 {
-    struct story_run *run;
+    struct story_run *run = story_last_run(s);
+    uint32_t number = e->seen.run > 0 ? e->seen.run : run ? run->number + 1 : 1;
+
+    if (run)
+        lose(run, s->last_event);
 
     if (s->runs.n == (s->last_run_only ? 1 : STORY_RUNS_MAX)) {
         VEC_FOREACH (&s->runs.v[0].attempts, a)
@@ -65,6 +91,7 @@ static void begin_run(struct story *s, const struct event *e)
     run = VEC_PUSH(&s->runs);
     STR_COPY(s->job, e->job);
     run->seen = e->seen;
+    run->number = number;
     run->began = e->time_us;
     run->ended = USEC_NEVER;
     run->policy = s->policy;
@@ -176,37 +203,19 @@ static void add_to_attempt(struct story_attempt *a, const struct event *e)
     }
 }
 
-static void lose(struct story_run *run, const struct event *e)
-{
-    struct story_attempt *a = story_last_attempt(run);
-
-    if (run->over)
-        return;
-    run->lost = true;
-    if (a && a->ended == USEC_NEVER) {
-        a->lost = true;
-        a->ended = e->time_us;
-    }
-}
-
 void story_add(struct story *s, const struct event *e)
 {
     struct story_run *run = story_last_run(s);
     struct story_attempt *a;
 
-    /* When a run was lost, its last sign of life is the time that counts, not its discovery. */
-    if (e->kind == EVENT_RUNNER_LOST && run) {
-        struct event then = *e;
-
-        then.time_us = s->last_event;
-        lose(run, &then);
-    }
+    if (e->kind == EVENT_RUNNER_LOST && run)
+        lose(run, s->last_event);
+    if (e->kind == EVENT_JOB_SEEN)
+        begin_run(s, e);
     s->last_event = e->time_us;
     s->events++;
     if (e->kind == EVENT_POLICY)
         s->policy = e->policy;
-    else if (e->kind == EVENT_JOB_SEEN)
-        begin_run(s, e);
     else if (run && e->kind == EVENT_ATTEMPT_STARTED)
         begin_attempt(run, e);
     else if (run && e->kind == EVENT_JOB_ENDED)
@@ -214,6 +223,14 @@ void story_add(struct story *s, const struct event *e)
     a = story_last_attempt(story_last_run(s));
     if (a)
         add_to_attempt(a, e);
+}
+
+void story_nobody_runs(struct story *s)
+{
+    struct story_run *run = story_last_run(s);
+
+    if (run)
+        lose(run, s->last_event);
 }
 
 void story_add_tail(struct story *s, const struct event *e)

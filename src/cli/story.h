@@ -43,6 +43,7 @@ struct story_attempt {
 
 struct story_run {
     struct job_facts seen;
+    uint32_t number;     /* of the job's runs */
     usec_t began, ended; /* USEC_NEVER: not ended */
     bool over, lost;
     struct ended_facts end;
@@ -67,7 +68,11 @@ void story_add_tail(struct story *s, const struct event *e);
 void story_done(struct story *s);
 #define _cleanup_story_ __attribute__((cleanup(story_done)))
 
+/* Nobody runs the job now: if its last run did not end, it was killed at the last sign of life. */
+void story_nobody_runs(struct story *s);
+
 struct story_run *story_last_run(struct story *s);               /* NULL = none */
+struct story_run *story_run(struct story *s, uint32_t number);   /* NULL = none such */
 struct story_attempt *story_last_attempt(struct story_run *run); /* NULL = none */
 
 /* Whether a step was seen; without one there is no goodput to speak of. */

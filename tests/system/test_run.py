@@ -437,6 +437,47 @@ def test_a_journal_that_has_grown_large_is_put_aside(run, verb, replays, state):
     replays()
 
 
+def test_a_killed_run_is_told_until_it_was_killed(run, verb, state):
+    r = run(*sh("echo 'step 1/9 | loss 1'; read line"), stdin=subprocess.PIPE)
+    r.out.expect("step 1")
+    assert "running" in verb("explain", "job").stdout
+    keeper = r.keeper()
+    r.kill()
+    await_end(keeper)
+    when = r"until reknit was killed about \d{4}-\d\d-\d\dT[\d:.]+Z\n"
+    for number in ("1", "1"):  # also when the next run has found out, and told the journal
+        told = verb("explain", "--run", number, "job").stdout
+        assert re.search(when, told) and "running" not in told and "exit status" not in told
+        assert run("true").wait() == 0
+
+
+def test_every_run_that_is_kept_can_be_explained(run, verb, state):
+    for number in range(1, 5):
+        assert run(*sh(f"exit {number if number < 3 else 0}"), options=["--quiet"]).wait() in (0, 75)
+        if number == 2:  # as a journal that has grown large
+            (state / "job/journal.db").rename(state / "job/run-2/journal.db")
+    for number in range(1, 5):
+        result = verb("explain", "--run", number, "--format", "json", "job")
+        told = json.loads(result.stdout)
+        assert told["run"] == number and f"/run-{number}/" in told["attempts"][0]["log"]
+        assert told["attempts"][0]["exit_code"] == (number if number < 3 else 0)
+    result = verb("explain", "--run", 9, "job")
+    assert result.returncode == 1 and "no run 9" in result.stderr
+    assert "explain --run 3 job" in verb("explain", "job").stdout
+
+
+def test_jobs_come_newest_first_and_fit(run, verb):
+    names = ["c" * 24, "a", "b"]
+    for name in names:
+        assert run(*sh("echo torch.OutOfMemoryError: CUDA out of memory. Tried; exit 1"), name=name,
+                   options=["--policy", "/dev/null", "--quiet"]).wait() == 75
+    lines = verb("jobs").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["job", *reversed(names)]
+    assert max(map(len, lines)) <= 80 and all("gpu-oom" in line for line in lines[1:])
+    told = [json.loads(line)["job"] for line in verb("jobs", "--format", "json").stdout.splitlines()]
+    assert told == names[::-1]
+
+
 def cgroups(run_id):
     return [m for m in pathlib.Path("/proc/mounts").read_text().splitlines() if " cgroup2 " in m
             for m in pathlib.Path(m.split()[1]).rglob(f"reknit-{run_id}")]

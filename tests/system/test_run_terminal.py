@@ -199,3 +199,14 @@ def test_our_lines_do_not_break_into_the_jobs(start, screen):
     assert b"20%|##\r\nreknit: attempt 1 crashed" in shown
     for line in shown.split(b"\n"):
         assert b"reknit:" not in line or line.startswith(b"reknit:"), line
+
+
+def test_our_long_lines_go_on_below_themselves(start, screen):
+    screen.resize(30, 60)
+    process = start("echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate'; exit 3")
+    shown = screen.expect(rb"tells why\r\n").decode()
+    assert process.wait(PATIENCE) == 75
+    ours = [line for line in shown.split("\r\n") if not line.startswith("torch")]
+    assert max(map(len, ours)) <= 60
+    below = ours[next(i for i, line in enumerate(ours) if "attempt 1 crashed" in line) + 1]
+    assert below.startswith(" " * 8) and below[8] != " "

@@ -140,6 +140,18 @@ static void an_end_is_told_as_a_shell_tells_it(void **state)
     assert_false(sig_ended(9, 0, SIGKILL));
 }
 
+static void text_is_cut_where_a_line_may_end(void **state)
+{
+    (void)state;
+    assert_int_equal(str_fit("one two three", 80), 13);
+    assert_int_equal(str_fit("one two three", 8), 7);
+    assert_int_equal(str_fit("one two three", 7), 7);
+    assert_int_equal(str_fit("one two three", 6), 3);
+    assert_int_equal(str_fit("onetwothree", 4), 4); /* no blank: anywhere */
+    assert_int_equal(str_fit("\xc3\xa9\xc3\xa9\xc3\xa9", 2), 4);
+    assert_int_equal(str_fit("", 4), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +163,7 @@ int main(void)
         cmocka_unit_test(intsets_keep_order_and_round_trip),
         cmocka_unit_test(signals_have_one_name_and_many_words),
         cmocka_unit_test(an_end_is_told_as_a_shell_tells_it),
+        cmocka_unit_test(text_is_cut_where_a_line_may_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

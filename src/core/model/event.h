@@ -107,6 +107,7 @@ struct job_facts {
     char user[64];
     char host[NODE_NAME_LEN];
     char program[64];     /* version of reknit */
+    uint32_t run;         /* of this job, from 1, as its folders are named; 0 = not recorded */
     uint32_t nodes, gpus; /* that the whole job has; 0 = not known */
     uint32_t n_devices;   /* of this machine, that an attempt can use; 0 = not known */
     char devices[DEVICES_MAX][DEVICE_NAME_LEN];

@@ -134,6 +134,7 @@ static const struct field job_facts_fields[] = {
     TEXT(struct job_facts, user),
     TEXT(struct job_facts, host),
     TEXT(struct job_facts, program),
+    NUMBER(struct job_facts, run),
     NUMBER(struct job_facts, nodes),
     NUMBER(struct job_facts, gpus),
     LIST(struct job_facts, devices, n_devices, FIELD_TEXT),
