@@ -362,6 +362,18 @@ static void a_step_is_no_cause_of_a_broken_network(void **state)
     assert_int_equal(world_intent(w, INTENT_START)->intended.after_step, STEP_NONE);
 }
 
+static void another_failure_at_the_same_step_is_another(void **state)
+{
+    struct world *w = *state;
+
+    world_attempt(w, 1, 5, "nan", CAUSE_NUMERICAL);
+    world_attempt(w, 1, 5, "index", CAUSE_USER_CODE);
+    world_check_restart(w, "retry", 1, 1);
+    assert_int_equal(world_decision(w)->after_step, STEP_NONE);
+    world_attempt(w, 1, 5, "nan", CAUSE_NUMERICAL); /* but the first one again is the same */
+    world_check_restart(w, "same-step", 2, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +393,7 @@ int main(void)
         WORLD_TEST(bad_data_of_the_program_gets_as_many_retries),
         WORLD_TEST(memory_is_no_matter_of_the_data),
         WORLD_TEST(a_step_is_no_cause_of_a_broken_network),
+        WORLD_TEST(another_failure_at_the_same_step_is_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -489,6 +489,69 @@ static void senseless_derived_events_are_refused_too(void **state)
     }
 }
 
+/* Folds e into the state of w and takes it away again; whether it was refused. */
+static bool is_refused(const struct world *w, struct event e)
+{
+    _cleanup_(core_freep) struct core *c = world_folded(w, w->log.n);
+    uint64_t before = core_model(c)->refused;
+
+    STR_COPY(e.job, "train");
+    e.seq = 900;
+    e.time_us = w->now;
+    core_fold(c, &e);
+    return core_model(c)->refused == before + 1;
+}
+
+static void derived_events_fit_their_state_only(void **state)
+{
+    const struct event verdict = {.kind = EVENT_VERDICT, .attempt = 1},
+                       decision = {.kind = EVENT_DECISION,
+                                   .attempt = 1,
+                                   .decision = {.action = ACTION_STOP, .after_step = STEP_NONE}},
+                       interrupted = {.kind = EVENT_INTERRUPTED, .attempt = 1},
+                       ended = {.kind = EVENT_JOB_ENDED},
+                       start = {.kind = EVENT_INTENT,
+                                .attempt = 2,
+                                .intended = {.intent = INTENT_START, .after_step = STEP_NONE}},
+                       nothing = {.kind = EVENT_INTENT, .intended = {.intent = INTENT_MAX}},
+                       hang = {.kind = EVENT_FINDING,
+                               .attempt = 1,
+                               .finding = {.finding = FINDING_HANG}};
+    struct world *w = *state;
+    struct event other = hang;
+
+    other.attempt = 2;
+    world_start(w);
+    assert_true(is_refused(w, verdict) && is_refused(w, decision) && is_refused(w, ended));
+    assert_true(is_refused(w, start) && is_refused(w, nothing) && is_refused(w, other));
+    assert_false(is_refused(w, interrupted) || is_refused(w, hang));
+    world_exit(w, 1, 0); /* ending */
+    assert_true(is_refused(w, hang) && is_refused(w, interrupted) && is_refused(w, ended));
+    assert_true(is_refused(w, decision) && is_refused(w, start));
+    assert_false(is_refused(w, verdict));
+    world_gone(w); /* starting */
+    assert_true(is_refused(w, verdict) && is_refused(w, start) && is_refused(w, hang));
+    assert_false(is_refused(w, decision));
+}
+
+static void signals_after_the_next_was_asked_for_are_refused(void **state)
+{
+    struct event e = {.kind = EVENT_SIGNAL, .attempt = 1};
+    struct world *w = *state;
+
+    e.signal = signal_make(SIGNAL_STEP, PROVENANCE_JOB_TEXT);
+    world_start(w);
+    assert_false(is_refused(w, e));
+    world_exit(w, 1, 0);
+    assert_false(is_refused(w, e)); /* its last lines */
+    world_gone(w);
+    assert_int_equal(world_job(w)->state, JOB_STARTING);
+    assert_true(is_refused(w, e));
+    world_interrupt(w, SIGINT);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    assert_true(is_refused(w, e));
+}
+
 static void an_unsound_policy_is_refused(void **state)
 {
     struct world *w = *state;
@@ -733,6 +796,8 @@ int main(void)
         WORLD_TEST(pending_intents_are_bounded),
         WORLD_TEST(every_state_has_a_name),
         WORLD_TEST(a_failure_is_one_whatever_the_log_says),
+        WORLD_TEST(derived_events_fit_their_state_only),
+        WORLD_TEST(signals_after_the_next_was_asked_for_are_refused),
         WORLD_TEST(each_event_counts_once),
         WORLD_TEST(news_may_come_in_any_order),
         WORLD_TEST(impossible_numbers_are_refused),

@@ -767,6 +767,45 @@ static void livenesses_have_words(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup_started, world_teardown)
 
+/* Each kind of silence counts from the very span on that was asked for, and not before. */
+static void liveness_counts_from_the_span_on(void **state)
+{
+    const usec_t span = MIN;
+    struct model m = {.now = 100 * MIN};
+    struct job *j = test_calloc(1, sizeof(*j));
+    struct streaks *s = &j->attempt.streaks;
+    const struct {
+        usec_t *streak;
+        enum liveness full, part;
+    } kinds[] = {
+        {&s->stopped, LIVENESS_STOPPED, LIVENESS_BUSY},
+        {&s->blocked, LIVENESS_BLOCKED, LIVENESS_BUSY},
+        {&s->idle, LIVENESS_IDLE, LIVENESS_BUSY},
+        {&s->spinning, LIVENESS_SPINNING, LIVENESS_BUSY},
+        {&s->observed, LIVENESS_BUSY, LIVENESS_UNKNOWN},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        *s = (struct streaks){.observed = span, .sampled = m.now, .last = {.interval = 5 * S}};
+        j->attempt.last_output = m.now - span;
+        *kinds[i].streak = span;
+        assert_int_equal(liveness_of(&m, j, span), kinds[i].full);
+        *kinds[i].streak = span - 1;
+        assert_int_equal(liveness_of(&m, j, span), kinds[i].part);
+    }
+    *s = (struct streaks){
+        .observed = span, .spinning = span, .sampled = m.now, .last = {.interval = 5 * S}};
+    j->attempt.last_output = m.now - span + 1; /* a word in between */
+    assert_int_equal(liveness_of(&m, j, span), LIVENESS_BUSY);
+    s->sampled = m.now - 11 * S; /* two intervals and a second: the last that still counts */
+    assert_int_equal(liveness_of(&m, j, span), LIVENESS_BUSY);
+    s->sampled--;
+    assert_int_equal(liveness_of(&m, j, span), LIVENESS_UNKNOWN);
+    s->sampled = USEC_NEVER;
+    assert_int_equal(liveness_of(&m, j, span), LIVENESS_UNKNOWN);
+    test_free(j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -816,6 +855,7 @@ int main(void)
         TEST(a_checkpoint_written_on_sigterm_counts),
         TEST(extreme_samples_do_no_harm),
         TEST(livenesses_have_words),
+        cmocka_unit_test(liveness_counts_from_the_span_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,22 @@ static void what_cannot_be_run_is_not_run_again(void **state)
     world_check_stop(w, "hopeless", 0, 0);
 }
 
+static void certainty_of_other_causes_does_not_stop_at_once(void **state)
+{
+    struct world *w = *state;
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
+
+    s.role = ROLE_ROOT;
+    s.cause = CAUSE_NUMERICAL;
+    s.confidence = 95;
+    s.advice = ADVICE_STOP;
+    STR_COPY(s.signature, "num.nan");
+    world_start(w);
+    world_signal(w, s);
+    world_die(w, 1);
+    world_check_restart(w, "retry", 1, 2);
+}
+
 static void certainty_after_steps_or_other_attempts_is_not_certain(void **state)
 {
     struct world *w = *state;
@@ -426,6 +442,7 @@ int main(void)
         WORLD_TEST(a_user_error_before_the_first_step_gets_one_retry),
         WORLD_TEST(a_certain_user_error_at_the_first_start_gets_none),
         WORLD_TEST(what_cannot_be_run_is_not_run_again),
+        WORLD_TEST(certainty_of_other_causes_does_not_stop_at_once),
         WORLD_TEST(certainty_after_steps_or_other_attempts_is_not_certain),
         WORLD_TEST(two_attempts_without_a_step_stop_whatever_they_failed_of),
         WORLD_TEST(hardware_proven_guilty_each_time_is_bad_luck),

@@ -307,7 +307,7 @@ static void find_silent(const struct collectives *c, const struct intset *known,
     for (int32_t r = all.v[0]; r <= all.v[all.n - 1] && ret_silent->n <= SILENT_MAX; r++)
         if ((size_t)r >= c->n_rank || !c->rank[r])
             intset_add(ret_silent, r);
-    *ret_all = (size_t)(all.v[all.n - 1] - all.v[0] + 1);
+    *ret_all = (size_t)(all.v[all.n - 1] - all.v[0]) + 1;
     intset_done(&all);
 }
 
