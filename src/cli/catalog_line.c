@@ -74,6 +74,7 @@ static void print_line(FILE *f, const struct line *line)
         fprintf(f, "%-10s %s\n", "prefix", shown(line->whole, (size_t)(line->text - line->whole)));
     if (line->time_us != USEC_UNKNOWN)
         fprintf(f, "%-10s %s\n", "time", timestamp_format(line->time_us, text));
+    print_number(f, "task", line->label);
     print_number(f, "rank", line->rank);
     print_number(f, "local rank", line->local_rank);
     if (line->node[0])
@@ -194,10 +195,10 @@ void catalog_line_json(FILE *f, struct matcher *m, const char *raw, size_t len)
     for (size_t i = 0; i < r->n; i++)
         json_array_append_new(matches, make_hit(m, r, &r->hits[i]));
     timestamp_format(line->time_us, time);
-    o = json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "schema", 1, "message",
-                  text_or_null(line->text, line->len), "rank", number_or_null(line->rank),
-                  "local_rank", number_or_null(line->local_rank), "node",
-                  text_or_null(line->node, strlen(line->node)), "time",
+    o = json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "schema", 1, "message",
+                  text_or_null(line->text, line->len), "task", number_or_null(line->label), "rank",
+                  number_or_null(line->rank), "local_rank", number_or_null(line->local_rank),
+                  "node", text_or_null(line->node, strlen(line->node)), "time",
                   line->time_us == USEC_UNKNOWN ? json_null() : json_string(time), "repeats",
                   (int)line->repeats, "matches", matches);
     json_dumpf(o, f, JSON_COMPACT);

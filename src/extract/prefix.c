@@ -129,7 +129,7 @@ static size_t take_bracketed(struct line *l, struct cursor c, const char *word, 
     return (size_t)(c.s - from);
 }
 
-/* "29: " of srun -l: the task, which is the rank unless a launcher runs inside. */
+/* "29: " of srun -l: the task. Whether that is the rank, the log as a whole must say. */
 static size_t take_label(struct prefix *p, struct cursor c)
 {
     const char *from = c.s;
@@ -479,9 +479,6 @@ void prefix_take_all(struct log_clock *clock, struct line *l)
         l->text += n;
         l->len -= n;
     }
-    /* With a launcher inside the task, the label counts launchers and not ranks. */
-    if (l->rank == RANK_NONE && l->local_rank == RANK_NONE)
-        l->rank = l->label;
 }
 
 int32_t prefix_rank_before(const char *s, size_t len)

@@ -2,11 +2,12 @@
 
 /* From a record to signals. Besides what the catalogue finds in it:
  *
+ *   - the labels of srun -l are ranks where several tasks print and none says otherwise;
  *   - the exception of a traceback is told even when no entry knows it, and with the frame of the
  *     user's code that it came from;
  *   - records in which nothing is found are held back in `garble` for a while: when processes write
  *     over each other character by character, a word lies across several of them;
- *   - the last record of a log may be cut in the middle of a word;
+ *   - the last record of a log may be cut in the middle of a word, a name or a number;
  *   - in a log without any progress that the catalogue knows, a counter is sought;
  *   - once a second of the log's own time it is told that there is output. */
 
@@ -49,6 +50,13 @@ struct garble {
     char text[GARBLE_BYTES];
 };
 
+/* The tasks of srun -l. */
+struct labels {
+    struct intset tasks;
+    uint64_t labelled, bare; /* lines */
+    bool refuted;            /* a line names another rank than its label does */
+};
+
 struct record_reader {
     struct matcher *matcher;
     struct scanner_options options;
@@ -59,8 +67,9 @@ struct record_reader {
     struct log_clock clock;
     usec_t told_us;      /* time of the last signal, as the log shows it */
     struct intset ranks; /* that have shown themselves */
-    int32_t piece_rank;  /* of whoever printed the end of the last piece of a long record */
-    struct line first;   /* what the first record of line first_line has in front */
+    struct labels labels;
+    int32_t piece_rank; /* of whoever printed the end of the last piece of a long record */
+    struct line first;  /* what the first record of line first_line has in front */
     uint64_t first_line;
 
     struct tracebacks *tracebacks;
@@ -78,6 +87,7 @@ struct reading {
     const struct place *place;
     const char *frame; /* of an exception, "" none */
     bool is_exception; /* the line ends a traceback */
+    bool is_cut;       /* the log ends within it */
     bool is_continued; /* another piece of the record came before */
     bool told;         /* anything */
     bool told_failure;
@@ -108,6 +118,7 @@ struct record_reader *record_reader_free(struct record_reader *r)
     counters_free(r->counters);
     tracebacks_free(r->tracebacks);
     intset_done(&r->ranks);
+    intset_done(&r->labels.tasks);
     free(r);
     return NULL;
 }
@@ -171,6 +182,14 @@ static bool tells_place_only(const struct entry *e)
     return e->role == ROLE_NOISE && e->hides.n == 0 && !*e->clears;
 }
 
+/* What a cut line ends with may be the beginning of a longer name or number. */
+static void drop_cut_fields(const struct reading *g, struct line_hit *hit)
+{
+    for (int i = 0; i < FIELD_MAX && g->is_cut; i++)
+        if (hit->fields[i].s && hit->fields[i].s + hit->fields[i].len == g->line.text + g->line.len)
+            hit->fields[i] = (struct capture){0};
+}
+
 /* Tells what the catalogue finds; returns whether anything was. */
 static bool tell_hits(struct record_reader *r, struct reading *g)
 {
@@ -183,7 +202,9 @@ static bool tell_hits(struct record_reader *r, struct reading *g)
         places += tells_place_only(hits[i].entry);
         if (!speaks(g, &hits[i]) || g->line.text + hits[i].end <= g->seen)
             continue;
+        drop_cut_fields(g, &hits[i]);
         signal = signal_of(r, &hits[i], &g->line);
+        signal.cut = g->is_cut;
         learn_date(r, &hits[i], &signal);
         if (is_failure(hits[i].entry->role)) {
             g->told_failure = true;
@@ -240,9 +261,12 @@ static void tell_output(struct record_reader *r, const struct reading *g)
         is_new = true;
     if (has_time && (g->told || is_new))
         r->told_us = line->time_us;
+    if (g->is_cut && r->signals > 0)
+        is_new = true;
     if (g->told || !is_new)
         return;
     signal = signal_make(SIGNAL_OUTPUT, r->options.provenance);
+    signal.cut = g->is_cut;
     signal.time_us = line->time_us;
     signal.who.rank = line->rank;
     signal.who.local_rank = line->local_rank;
@@ -425,6 +449,24 @@ static void inherit(struct record_reader *r, struct line *line, uint64_t number)
         line->time_us = first->time_us;
 }
 
+/* With one task for each node a launcher runs inside, and with one task there is nothing to tell
+ * apart: a label is the rank only where there are several tasks, as many lines have one, and what
+ * is said in plain words agrees with it. */
+static void read_label(struct labels *l, struct line *line)
+{
+    if (line->label == RANK_NONE) {
+        l->bare++;
+        return;
+    }
+    l->labelled++;
+    intset_add(&l->tasks, line->label);
+    l->refuted |=
+        line->local_rank != RANK_NONE || (line->rank != RANK_NONE && line->rank != line->label);
+    if (line->rank == RANK_NONE && !l->refuted && (l->tasks.n > 1 || line->label > 0) &&
+        2 * l->labelled >= l->bare)
+        line->rank = line->label;
+}
+
 static void read_text(struct record_reader *r, const char *text, size_t len, struct reading *g)
 {
     char frame[FRAME_TEXT_MAX] = "";
@@ -436,6 +478,7 @@ static void read_text(struct record_reader *r, const char *text, size_t len, str
     line_read(&r->clock, text, len, &g->line);
     if (g->line.whole_len == 0)
         return;
+    read_label(&r->labels, &g->line);
     inherit(r, &g->line, g->place->line);
     if (g->is_continued)
         g->line.rank = r->piece_rank;
@@ -461,6 +504,7 @@ static void read_parts(struct record_reader *r, const char *raw, size_t len, siz
                        struct reading *g)
 {
     size_t stripped_seen, n, from = 0;
+    bool is_cut = g->is_cut;
 
     assert(len <= RECORD_BYTES && seen <= len);
     stripped_seen = seen > 0 ? line_strip(raw, seen, r->clean) : 0;
@@ -471,6 +515,7 @@ static void read_parts(struct record_reader *r, const char *raw, size_t len, siz
         const char *cr = memchr(r->clean + from, '\r', n - from);
         size_t to = cr ? (size_t)(cr - r->clean) : n;
 
+        g->is_cut = is_cut && !cr;
         read_text(r, r->clean + from, to - from, g);
         from = to + 1;
         g->is_continued = false;
@@ -516,7 +561,7 @@ static const struct literal *find_cut_literal(const struct record_reader *r, con
 void record_read_last(struct record_reader *r, const char *raw, size_t len, size_t seen,
                       const struct place *place)
 {
-    struct reading g = {.place = place};
+    struct reading g = {.place = place, .is_cut = true};
     const struct literal *cut;
     char repaired[512], remark[LITERAL_BYTES_MAX + 32];
     size_t there, keep;

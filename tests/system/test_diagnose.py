@@ -301,11 +301,71 @@ def test_a_log_that_stops_short_says_so(reknit, tmp_path):
 
 def test_an_error_of_the_program_blames_no_hardware(reknit, tmp_path):
     log = tmp_path / "log"
-    log.write_text(steps(1, 40) + "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to "
-                   "allocate 2.50 GiB. GPU 3 has a total capacity of 79.11 GiB of which 1.02 GiB "
+    log.write_text(steps(1, 40) + "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to "
+                   "allocate 2.50 GiB. GPU 0 has a total capacity of 79.11 GiB of which 1.02 GiB "
                    "is free.\n")
     shown = reknit("diagnose", log).stdout
-    assert "cause: gpu-oom" in shown and "on rank 3" in shown
+    assert "cause: gpu-oom" in shown and "on rank 0" in shown
     assert "nobody" not in shown and "\nwho" not in shown
     log.write_text(steps(1, 40) + ECC)
     assert "\nwho       rank 3" in reknit("diagnose", log).stdout
+
+
+ILLEGAL = "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+
+
+def culprits_of(reknit, tmp_path, text):
+    log = tmp_path / "job.out"
+    log.write_text(text)
+    return verdict(reknit("diagnose", "--format", "json", log))["culprits"]
+
+
+def labelled(task, text):
+    return "".join(f"{task}: {line}\n" for line in text.splitlines())
+
+
+def test_a_task_label_is_a_rank_only_where_several_tasks_print(reknit, tmp_path):
+    own = labelled(0, steps(1, 40) + ILLEGAL)
+    others = labelled(1, "hello") + labelled(2, "hello")
+    assert culprits_of(reknit, tmp_path, own)["ranks"] == []
+    assert culprits_of(reknit, tmp_path, others + own)["ranks"] == [0]
+    # One launcher a node: the labels count nodes.
+    inside = labelled(1, "[rank8]: hello") + others + own
+    assert culprits_of(reknit, tmp_path, inside)["ranks"] == []
+    # A numbered list somewhere in the output is no label.
+    listed = "1: first\n2: second\n" + steps(1, 40) + labelled(3, ILLEGAL)
+    assert culprits_of(reknit, tmp_path, listed)["ranks"] == []
+
+
+def waits(ranks):
+    return "".join(f"[rank{r}]:[E ProcessGroupNCCL.cpp:616] [Rank {r}] Watchdog caught collective"
+                   " operation timeout: WorkNCCL(SeqNum=8841, OpType=ALLREDUCE, NumelIn=1048576,"
+                   " NumelOut=1048576, Timeout(ms)=600000) ran for 600021 milliseconds before timing"
+                   " out.\n" for r in ranks)
+
+
+def test_who_is_silent_is_not_known_where_the_log_was_cut(reknit, tmp_path):
+    whole = steps(1, 40) + waits(range(7)) + "[rank7]: hello\n"
+    assert culprits_of(reknit, tmp_path, whole)["ranks"] == [7]
+    for cut in ("[rank7]:", "[rank7]:[E ProcessGroupNCC", waits([7])[:-30]):
+        assert culprits_of(reknit, tmp_path, steps(1, 40) + waits(range(7)) + cut)["ranks"] == []
+
+
+def test_a_name_that_the_log_ends_in_may_be_cut(reknit, tmp_path):
+    line = "srun: error: Node failure on gpu-n17"
+    assert culprits_of(reknit, tmp_path, steps(1, 40) + line + "\n")["nodes"] == ["gpu-n17"]
+    log = tmp_path / "job.out"
+    for end in (line, line[:-1]):
+        log.write_text(steps(1, 40) + end)
+        v = verdict(reknit("diagnose", "--format", "json", log))
+        assert v["cause"] == "node-failure" and v["advice"] == "restart"
+        assert v["culprits"]["nodes"] == []
+    assert "--exclude" not in reknit("diagnose", log).stdout
+
+
+@pytest.mark.parametrize("tail", [
+    "srun: error: gpu-n3: task 27: Exited with exit code 1\n",
+    "  rank      : 1 (local_rank: 1)\n  exitcode  : -6 (pid: 4125)\n  error_file: <N/A>\n"])
+def test_the_tail_of_a_report_does_not_tell_who_was_first(reknit, tmp_path, tail):
+    assert culprits_of(reknit, tmp_path, tail)["ranks"] == []
+    assert culprits_of(reknit, tmp_path, steps(1, 40) + tail)["ranks"] != []

@@ -100,8 +100,8 @@ static void prefixes_are_facts(void **state)
         {"[rank7]:[E1023 22:24:55.605146032 x.cpp:1] y", "[E1023 22:24:55.605146032 x.cpp:1] y", 7,
          -1, ""},
         {"[default3]:boom", "boom", -1, 3, ""},
-        {"29: boom", "boom", 29, -1, ""},
-        {"  3: boom", "boom", 3, -1, ""},
+        {"29: boom", "boom", -1, -1, ""},
+        {"  3: boom", "boom", -1, -1, ""},
         {"29: [rank231]: boom", "boom", 231, -1, ""},
         {"29: [default3]:boom", "boom", -1, 3, ""},
         {"[1,7]<stderr>:boom", "boom", 7, -1, ""},
@@ -140,7 +140,7 @@ static void prefixes_are_facts(void **state)
         {"sha256: [abc]", "sha256: [abc]", -1, -1, ""},
         {"epoch-3 2026-01-02 03:04:05 x", "epoch-3 2026-01-02 03:04:05 x", -1, -1, ""},
         {"run-7 begins", "run-7 begins", -1, -1, ""},
-        {"2024: a year", "a year", 2024, -1, ""},
+        {"2024: a year", "a year", -1, -1, ""},
         {"12:34:56 up 3 days", "up 3 days", -1, -1, ""},
         {"foo.py:12:34 [0] x", "foo.py:12:34 [0] x", -1, -1, ""},
         {"  File \"a.py\", line 1", "  File \"a.py\", line 1", -1, -1, ""},
@@ -155,6 +155,16 @@ static void prefixes_are_facts(void **state)
         assert_int_equal(l.local_rank, rows[i].local_rank);
         assert_string_equal(l.node, rows[i].node);
     }
+}
+
+/* Whether it is the rank too, only the whole log can tell (record.c). */
+static void a_label_is_a_task_and_no_rank(void **state)
+{
+    (void)state;
+    assert_int_equal(clean("29: boom").label, 29);
+    assert_int_equal(clean("29: boom").rank, RANK_NONE);
+    assert_int_equal(clean("29: [rank231]: boom").label, 29);
+    assert_int_equal(clean("29 boom").label, RANK_NONE);
 }
 
 static void clocks_are_read(void **state)
@@ -250,6 +260,7 @@ int main(void)
         cmocka_unit_test(codes_are_taken_out),
         cmocka_unit_test(nul_and_invalid_bytes_do_no_harm),
         cmocka_unit_test(prefixes_are_facts),
+        cmocka_unit_test(a_label_is_a_task_and_no_rank),
         cmocka_unit_test(clocks_are_read),
         cmocka_unit_test(a_full_date_gives_the_others_their_year),
         cmocka_unit_test(ray_says_how_many_lines_one_stands_for),

@@ -193,7 +193,8 @@ static void a_message_on_the_border_of_a_piece_is_told_once(void **state)
     for (size_t at = 63000; at < 66000; at += 61) {
         memset(line, 'x', LEN);
         memcpy(line + at, " uncorrectable ECC error ", 25);
-        scan_bytes(w, line, LEN, 70000);
+        line[LEN] = '\n';
+        scan_bytes(w, line, LEN + 1, 70000);
         assert_int_equal(w->signals.n, 1);
     }
 }

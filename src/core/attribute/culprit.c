@@ -126,6 +126,12 @@ static void name_first_exit(struct judge *j)
     if (!x || x->who.rank == RANK_NONE || j->n_failing_ranks > 1 ||
         (!x->has_code && cause_domain(j->in->cause) == DOMAIN_WORKLOAD))
         return;
+    if (!exit_is_first(j->e, x)) {
+        ruled_add(j, "the first rank that died",
+                  "the log begins with the end of rank %d: what came before may be missing",
+                  x->who.rank);
+        return;
+    }
     if (is_victim(j, x))
         ruled_add(j, "the first rank that died", "rank %d complains about its peers: a victim",
                   x->who.rank);

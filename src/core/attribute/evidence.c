@@ -138,6 +138,20 @@ static void add_by_role(struct evidence *e, const struct signal *s, struct strea
         gather_hit(e, s, stream, now);
 }
 
+/* Whether the signal shows more than who ended: a job that works or fails, the head of a report. */
+static bool shows_life(const struct signal *s)
+{
+    switch (s->kind) {
+    case SIGNAL_EXIT:
+    case SIGNAL_OUTPUT:
+        return false;
+    case SIGNAL_HIT:
+        return s->role != ROLE_CONFIRM || (s->who.rank == RANK_NONE && !*s->who.node);
+    default:
+        return true;
+    }
+}
+
 void evidence_add(struct evidence *e, const struct signal *s)
 {
     struct stream *stream = stream_of(e, s->file);
@@ -174,4 +188,6 @@ void evidence_add(struct evidence *e, const struct signal *s)
     case SIGNAL_INVALID:
         break;
     }
+    stream->alive |= shows_life(s);
+    stream->cut |= s->cut;
 }

@@ -26,6 +26,8 @@
 struct stream {
     int64_t advance;
     usec_t time_us; /* latest clock seen */
+    bool alive;     /* it shows more of the job than its end */
+    bool cut;       /* it ends within a line */
 };
 
 /* Occurrences of one signature by one entity since the last progress of its stream. */
@@ -63,6 +65,7 @@ struct track {
 struct exit_seen {
     struct entity who;
     bool has_code;
+    bool headless;  /* the file begins with it: what came before may be missing */
     bool named;     /* a launcher says in plain words that this rank was the first to fail */
     int64_t pid;    /* 0 = not told */
     int32_t code;   /* exit status, -1 = killed by `signal` */
@@ -123,6 +126,7 @@ uint64_t fingerprint_template(uint64_t h, const struct signal *s);
 /* Of a file that was seen: the only way to look one up. */
 const struct stream *evidence_stream(const struct evidence *e, uint32_t file);
 bool evidence_healed(const struct evidence *e, const char *signature); /* trouble of its family */
+bool exit_is_first(const struct evidence *e, const struct exit_seen *x);
 const struct signature_facts *evidence_signature(const struct evidence *e, const char *id);
 
 #endif

@@ -7,7 +7,8 @@
  * at once in a line of the agent and later in a summary; one process must be counted once. */
 
 #define NAMED_CONFIDENCE 50
-#define REPORT_LINES     3 /* a launcher's block: gap between two lines that belong together */
+#define HEAD_LINES       20 /* of a file in which an end stands alone */
+#define REPORT_LINES     3  /* a launcher's block: gap between two lines that belong together */
 
 /* Whether the line adds to the report that is being read: it repeats nothing of it. */
 static bool continues_report(const struct exit_seen *x, const struct signal *s, bool has_code)
@@ -43,6 +44,7 @@ static struct exit_seen *open_report(struct evidence *e, const struct signal *s)
     x->file = s->file;
     x->line = s->line;
     x->order = e->order;
+    x->headless = s->line <= HEAD_LINES && !evidence_stream(e, s->file)->alive;
     STR_COPY(x->signature, s->signature);
     STR_COPY(x->text, s->text);
     return x;
@@ -51,6 +53,16 @@ static struct exit_seen *open_report(struct evidence *e, const struct signal *s)
 static bool is_same_end(const struct exit_seen *x, const struct exit_fact *f)
 {
     return x->has_code && x->code == f->code && x->signal == f->signal;
+}
+
+/* A file that begins with an end may be the tail of a longer one, and then who is told of there is
+ * not the first that died. Another file that shows the job outweighs that. */
+bool exit_is_first(const struct evidence *e, const struct exit_seen *x)
+{
+    for (size_t i = 0; x->headless && !x->named && i < e->streams.n; i++)
+        if (e->streams.v[i].alive && &e->streams.v[i] != evidence_stream(e, x->file))
+            return true;
+    return !x->headless || x->named;
 }
 
 /* The same process told of twice, by the agent's log line and in the launcher's summary: its pid

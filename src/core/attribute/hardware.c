@@ -107,6 +107,8 @@ static void name_exit_under_hardware(struct judge *j)
     const struct exit_seen *x = j->first_exit;
     int32_t rank = x && x->who.rank != RANK_NONE ? x->who.rank : missed_rank(j);
 
+    if (x && !exit_is_first(j->e, x))
+        return;
     if (j->in->culprits.n_ranks > 0 || rank == RANK_NONE || j->n_failing_ranks > 1)
         return;
     culprit_rank(j, rank);

@@ -165,6 +165,15 @@ static enum cause cause_of_wait(const struct judge *j, const struct hit *telling
     return telling && telling->s.cause != CAUSE_NONE ? telling->s.cause : CAUSE_UNKNOWN;
 }
 
+/* Whether lines may be missing at the end of a file. */
+static bool is_cut(const struct evidence *e)
+{
+    VEC_FOREACH (&e->streams, s)
+        if (s->cut)
+            return true;
+    return false;
+}
+
 static bool rule_waits(struct judge *j)
 {
     const struct hit *telling = telling_wait(j);
@@ -174,6 +183,12 @@ static bool rule_waits(struct judge *j)
         (j->told_end && !first_wait_of_job(j)))
         return false;
     collectives_judge(&j->e->waits, &j->e->roster.ranks, &j->holdup);
+    if (j->holdup.kind == HOLDUP_SILENT && is_cut(j->e)) {
+        j->holdup.kind = HOLDUP_UNKNOWN;
+        intset_clear(&j->holdup.ranks);
+        ruled_add(j, "a rank that says nothing",
+                  "the log ends within a line: it may have been cut");
+    }
     if (j->holdup.kind != HOLDUP_UNKNOWN)
         confidence = j->holdup.kind == HOLDUP_SILENT ? 50 : 75;
     else if (telling && telling->s.confidence > confidence)
