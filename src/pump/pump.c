@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Within a turn of the loop, inputs are judged as they come and collected; a post source commits
- * them when the turn's handler has returned. Between the judgement and the commit nothing leaves
- * this process, so a crash in between is as if the input had never arrived.
+/* Within a turn of the loop, inputs are judged as they come and collected; a deferred source, which
+ * is armed by the first of them, commits them when the turn's handler has returned. Between the
+ * judgement and the commit nothing leaves this process, so a crash in between is as if the input
+ * had never arrived.
  *
  * TILT. When the journal cannot be written (a full disk), events are kept, no intent is handed
  * out, and the commit is tried again every RETRY_US. When it succeeds, the held intents go out
@@ -45,7 +46,7 @@ struct pump {
     usec_t retry_at;     /* monotonic */
     usec_t clock_offset; /* pump time - monotonic */
     usec_t last_beat;    /* monotonic */
-    sd_event_source *post, *tick, *beat;
+    sd_event_source *turn_over, *tick, *beat;
 };
 
 usec_t pump_now(const struct pump *p)
@@ -67,6 +68,8 @@ static void note(struct pump *p, const struct event *e)
 {
     if (!p->given_up)
         journal_batch_add(p->batch, e);
+    if (p->turn.n == 0)
+        sd_event_source_set_enabled(p->turn_over, SD_EVENT_ONESHOT);
     *VEC_PUSH(&p->turn) = *e;
     if (e->kind == EVENT_INTENT)
         *VEC_PUSH(&p->held) = *e;
@@ -155,7 +158,7 @@ void pump_settle(struct pump *p)
         turn_end(p);
 }
 
-static int on_post(sd_event_source *s, void *userdata)
+static int on_turn_over(sd_event_source *s, void *userdata)
 {
     pump_settle(userdata);
     return 0;
@@ -232,8 +235,10 @@ static int fold(struct pump *p, struct err *e)
 
 static int add_sources(struct pump *p)
 {
-    int r = sd_event_add_post(p->event, &p->post, on_post, p);
+    int r = sd_event_add_defer(p->event, &p->turn_over, on_turn_over, p);
 
+    if (r >= 0)
+        r = sd_event_source_set_enabled(p->turn_over, SD_EVENT_OFF);
     if (r >= 0)
         r = sd_event_add_time_relative(p->event, &p->beat, CLOCK_MONOTONIC, BEAT_US,
                                        100 * USEC_PER_MSEC, on_beat, p);
@@ -278,7 +283,7 @@ struct pump *pump_free(struct pump *p)
 {
     if (!p)
         return NULL;
-    sd_event_source_disable_unref(p->post);
+    sd_event_source_disable_unref(p->turn_over);
     sd_event_source_disable_unref(p->tick);
     sd_event_source_disable_unref(p->beat);
     sd_event_unref(p->event);

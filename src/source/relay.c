@@ -44,9 +44,11 @@ struct stream {
     unsigned number;
     int in;
     struct outlet out;
+    bool paced; /* read by the timer, not watched */
     bool mid_line;
     bool told_gone; /* that nobody reads was reported */
     bool chunky;    /* a terminal: hands out 4 KiB at a time, a short read does not mean empty */
+    unsigned reads; /* with data, in the window */
     sd_event_source *readable, *writable;
 };
 
@@ -85,7 +87,7 @@ static bool may_read(const struct stream *s)
 /* Which of a stream's two sides is watched follows from what it waits for. */
 static void update_sources(struct stream *s)
 {
-    set_enabled(s->readable, may_read(s) && !s->relay->paced);
+    set_enabled(s->readable, may_read(s) && !s->paced);
     set_enabled(s->writable, s->out.len > 0);
 }
 
@@ -190,6 +192,16 @@ static size_t read_stream(struct stream *s)
     return sum;
 }
 
+static void begin_window(struct relay *r, usec_t now)
+{
+    r->window = now;
+    r->reads = r->ticks = 0;
+    r->bytes = 0;
+    for (unsigned i = 0; i < r->n; i++)
+        r->streams[i].reads = 0;
+}
+
+/* A stream that is silent stays watched: reading it at each tick would find nothing. */
 static void set_pace(struct relay *r, bool paced)
 {
     struct itimerspec every = {0};
@@ -199,37 +211,40 @@ static void set_pace(struct relay *r, bool paced)
     timerfd_settime(r->timer, 0, &every, NULL);
     r->paced = paced;
     set_enabled(r->pace, paced);
-    for (unsigned i = 0; i < r->n; i++)
+    for (unsigned i = 0; i < r->n; i++) {
+        r->streams[i].paced = paced && r->streams[i].reads >= PACED_MIN;
         update_sources(&r->streams[i]);
+    }
+    begin_window(r, mono_us());
 }
 
-static void begin_window(struct relay *r, usec_t now)
+static size_t read_paced(struct relay *r)
 {
-    r->window = now;
-    r->reads = r->ticks = 0;
-    r->bytes = 0;
+    size_t sum = 0;
+
+    for (unsigned i = 0; i < r->n; i++)
+        if (r->streams[i].paced)
+            sum += read_stream(&r->streams[i]);
+    return sum;
 }
 
 static int on_pace(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
     struct relay *r = userdata;
     uint64_t expirations;
-    size_t sum = 0;
+    size_t sum;
 
     if (read(fd, &expirations, sizeof(expirations)) < 0)
         return 0;
-    for (unsigned i = 0; i < r->n; i++)
-        sum += read_stream(&r->streams[i]);
+    sum = read_paced(r);
     r->reads += sum > 0;
     r->ticks++;
-    if (sum >= LARGE_TICK) {
-        begin_window(r, mono_us());
+    if (sum >= LARGE_TICK)
         set_pace(r, false);
-    } else if (r->ticks >= WINDOW_US / PACE_US) {
-        if (r->reads < PACED_MIN)
-            set_pace(r, false);
+    else if (r->ticks >= WINDOW_US / PACE_US && r->reads < PACED_MIN)
+        set_pace(r, false);
+    else if (r->ticks >= WINDOW_US / PACE_US)
         begin_window(r, mono_us());
-    }
     return 0;
 }
 
@@ -239,13 +254,21 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
     struct relay *r = s->relay;
     usec_t now = mono_us();
 
-    if (now - r->window > WINDOW_US)
+    if (!r->paced && now - r->window > WINDOW_US)
         begin_window(r, now);
+    read_paced(r); /* what came before goes before */
     read_stream(s);
-    if (++r->reads > AWAKE_MAX && r->bytes < r->reads * (size_t)SMALL_READ && !r->finishing) {
-        begin_window(r, now);
-        set_pace(r, true);
+    if (r->finishing)
+        return 0;
+    if (r->paced) { /* beside a paced one: when it is as busy, it joins it */
+        s->paced = ++s->reads >= PACED_MIN;
+        if (s->paced)
+            update_sources(s);
+        return 0;
     }
+    s->reads++;
+    if (++r->reads > AWAKE_MAX && r->bytes < r->reads * (size_t)SMALL_READ)
+        set_pace(r, true);
     return 0;
 }
 

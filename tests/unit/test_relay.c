@@ -149,6 +149,42 @@ static void lines_at_a_pace_pass(void **state)
     pass_lines(4000, true);
 }
 
+/* The busy one is read by the clock, the other when it has something; what it says last is not
+ * lost. */
+static void a_silent_stream_beside_a_busy_one_is_heard(void **state)
+{
+    struct far_side f;
+    struct relay *r;
+    int busy[2], silent[2], out = open("/dev/null", O_WRONLY | O_CLOEXEC), status;
+    pid_t pid;
+
+    (void)state;
+    far_side_init(&f, &r);
+    assert_int_equal(pipe2(busy, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(silent, O_CLOEXEC), 0);
+    pid = start_printer(busy[1], 4000, true);
+    close(busy[1]);
+    assert_int_equal(relay_add(r, busy[0], out), 0);
+    assert_int_equal(relay_add(r, silent[0], out), 1);
+    for (int i = 0; f.data[0].len < 20000 && i < 100000; i++)
+        sd_event_run(f.event, 10000);
+    assert_int_equal(write(silent[1], "an error\n", 9), 9);
+    for (int i = 0; f.data[1].len < 9 && i < 1000; i++)
+        sd_event_run(f.event, 10000);
+    assert_string_equal(strbuf_str(&f.data[1]), "an error\n");
+    assert_true(f.data[0].len < 38890); /* while the busy one goes on */
+    assert_int_equal(write(silent[1], "the end", 7), 7);
+    close(silent[1]);
+    sd_event_loop(f.event);
+    assert_true(f.ended);
+    check_lines(&f.data[0], 4000);
+    assert_string_equal(strbuf_str(&f.data[1]), "an error\nthe end");
+    waitpid(pid, &status, 0);
+    relay_free(r);
+    close(out);
+    far_side_done(&f);
+}
+
 /* The reader of our output takes nothing for a while: nothing is lost, the loop is not stopped, and
  * the stream counts as blocked. */
 static void a_reader_that_waits_loses_nothing(void **state)
@@ -385,6 +421,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_lines_pass),
         cmocka_unit_test(lines_at_a_pace_pass),
+        cmocka_unit_test(a_silent_stream_beside_a_busy_one_is_heard),
         cmocka_unit_test(a_reader_that_waits_loses_nothing),
         cmocka_unit_test(a_reader_that_is_gone_is_told_once),
         cmocka_unit_test(finish_does_not_wait_for_a_stray_writer),
