@@ -265,6 +265,22 @@ static size_t take_syslog_host(struct prefix *p, struct cursor c)
     return (size_t)(c.s - from);
 }
 
+/* Whether a time is told and not read from a clock: "was submitted at Sat Mar 25 07:30:11 2023". */
+static bool is_told(const char *s, size_t begin)
+{
+    static const char *const words[] = {" at ",     " from ", " since ",  " until ",
+                                        " by ",     " till ", " after ",  " to ",
+                                        " before ", " for ",  " starts ", " ended "};
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+        size_t n = strlen(words[i]);
+
+        if (begin > n && memcmp(s + begin - n, words[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* A time at the beginning, bare or in brackets, with what separates it from the message. */
 static size_t take_clock(struct prefix *p, struct cursor c)
 {
@@ -273,7 +289,7 @@ static size_t take_clock(struct prefix *p, struct cursor c)
     const char *from = c.s;
     bool bracket;
 
-    if (!clock_read(p->clock, c.s, n, &r))
+    if (!clock_read(p->clock, c.s, n, &r) || is_told(c.s, r.begin))
         return 0;
     if (p->line->time_us == USEC_UNKNOWN)
         p->line->time_us = r.time_us;

@@ -33,9 +33,10 @@
 #define EXCERPT_KEPT     200 /* of the text, where a remark is to follow */
 #define GARBLE_BYTES     2048
 #define GARBLE_RECORDS   64
-#define GARBLES_MAX      256 /* of one log that are read: it takes a while */
-#define GUESS_CONFIDENCE 20  /* percent, of what a cut line would have said */
-#define CUT_WORD_MIN     8   /* of a word at the end of the log that was cut */
+#define GARBLES_MAX      256          /* of one log that are read: it takes a while */
+#define GUESS_CONFIDENCE 20           /* percent, of what a cut line would have said */
+#define OTHER_CLOCK      USEC_PER_DAY /* so far back is another clock, or another year */
+#define CUT_WORD_MIN     8            /* of a word at the end of the log that was cut */
 
 /* Records without a hit, put together; their line ends are left out. */
 struct garble {
@@ -257,7 +258,8 @@ static void tell_output(struct record_reader *r, const struct reading *g)
     bool has_time = line->time_us != USEC_UNKNOWN;
     struct signal signal;
 
-    if (has_time && (r->told_us == USEC_UNKNOWN || line->time_us >= r->told_us + USEC_PER_SEC))
+    if (has_time && (r->told_us == USEC_UNKNOWN || line->time_us >= r->told_us + USEC_PER_SEC ||
+                     line->time_us < r->told_us - OTHER_CLOCK))
         is_new = true;
     if (has_time && (g->told || is_new))
         r->told_us = line->time_us;

@@ -28,6 +28,9 @@
 #define PATIENCE_FACTOR 20
 #define WAIT_TOLD       30 /* confidence of a line that tells of a wait by itself */
 #define WAIT_REPEATS    8
+#define NOTICE_CERTAIN  50                  /* confidence of a notice that is believed */
+#define NOTICE_GRACE    (10 * USEC_PER_MIN) /* between the notice and the end */
+#define NOTICE_STEPS    20                  /* the same without clocks */
 
 /* One key for each hit, whether it has a clock or not: two rules for one list would make circles.
  */
@@ -107,6 +110,27 @@ static bool tells_end(const struct signal *s)
     return s->role == ROLE_CONFIRM && !s->straggler;
 }
 
+/* Schedulers and clouds announce the end, seconds to minutes ahead, and a trainer that listens
+ * makes a few more steps and a checkpoint before it obeys. So an announcement is not survived as a
+ * failure is: only steps for longer than any grace show that it came to nothing. */
+static bool is_announced(const struct evidence *e, const struct hit *h)
+{
+    int64_t steps = steps_after(e, h);
+
+    if (!is_interrupt(h) || h->s.confidence < NOTICE_CERTAIN || steps <= 0)
+        return false;
+    if (h->last_us != USEC_UNKNOWN && e->last_us != USEC_UNKNOWN)
+        return e->last_us - h->last_us <= NOTICE_GRACE;
+    return steps <= NOTICE_STEPS;
+}
+
+static void look_for_notice(struct judge *j)
+{
+    VEC_FOREACH (&j->e->hits, h)
+        if (is_announced(j->e, h) && (!j->notice || hit_before(h, j->notice)))
+            j->notice = h;
+}
+
 static void look_at_ends(struct judge *j)
 {
     for (size_t i = 0; i < j->n_current; i++) {
@@ -181,6 +205,9 @@ void episode_build(struct judge *j)
     if (j->told_end && !j->interrupt && !j->first_wait && !has_role(j, ROLE_ROOT) &&
         !has_role(j, ROLE_SYMPTOM))
         collect(j, LATE_STEPS);
+    look_for_notice(j);
+    if (!j->interrupt && !j->e->finished && !has_role(j, ROLE_ROOT))
+        j->interrupt = j->notice;
     measure_silence(j);
 }
 

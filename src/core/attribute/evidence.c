@@ -16,6 +16,7 @@ struct evidence *evidence_new(void)
                                             .total_steps = NUMBER_NONE,
                                             .checkpoint_step = STEP_NONE,
                                             .median_step = NUMBER_NONE};
+    e->pace.by_clock = NUMBER_NONE;
     e->full_at = UINT64_MAX;
     e->pace.last_us = e->last_us = e->finish_us = e->hits_us = USEC_UNKNOWN;
     e->silence_first_us = e->silence_end_us = USEC_UNKNOWN;
@@ -107,11 +108,31 @@ static void add_finish(struct evidence *e, const struct signal *s, struct stream
 /* Clocks of one file may disagree by hours (UTC beside local time). One that runs far behind what
  * was already seen is not believed: the line then counts as written at the latest time seen. */
 #define CLOCK_BACK (15 * USEC_PER_MIN)
+#define YEAR_SLACK (14 * USEC_PER_DAY)
+
+/* Clocks without a year were given the wrong one when the first with a year lies whole years before
+ * them; what matters is that both agree. */
+static void agree_on_year(struct stream *stream, usec_t now)
+{
+    usec_t back = stream->time_us - now, years = (back + YEAR_SLACK) / (365 * USEC_PER_DAY);
+    usec_t shift = years * 365 * USEC_PER_DAY;
+
+    if (years <= 0 || stream->shift != 0)
+        return;
+    for (usec_t leap = 0; leap <= years / 4 && shift < back - CLOCK_BACK; leap++)
+        shift += USEC_PER_DAY;
+    if (shift >= back - CLOCK_BACK && shift <= back + YEAR_SLACK)
+        stream->shift += shift;
+}
 
 static usec_t add_clock(struct evidence *e, const struct signal *s, struct stream *stream)
 {
     usec_t now = s->time_us;
 
+    if (now != USEC_UNKNOWN && stream->time_us != USEC_UNKNOWN)
+        agree_on_year(stream, now + stream->shift);
+    if (now != USEC_UNKNOWN)
+        now += stream->shift;
     if (now == USEC_UNKNOWN ||
         (stream->time_us != USEC_UNKNOWN && now < stream->time_us - CLOCK_BACK))
         return stream->time_us;

@@ -28,6 +28,7 @@ struct stream {
     usec_t time_us; /* latest clock seen */
     bool alive;     /* it shows more of the job than its end */
     bool cut;       /* it ends within a line */
+    usec_t shift;   /* whole years to add to clocks */
 };
 
 /* Occurrences of one signature by one entity since the last progress of its stream. */
@@ -84,12 +85,12 @@ struct pace {
     struct progress_summary sum;
     struct series_window step; /* durations of late */
     struct series_window gap;  /* the same by the clocks of the lines */
-    usec_t max_gap;
-    struct sample last;   /* the last line that showed progress */
-    usec_t last_us;       /* its clock, own or inherited; USEC_UNKNOWN */
-    uint32_t nan_run;     /* lines in a row at the end whose gradient norm is nan */
-    struct sample nan;    /* the first of them */
-    uint32_t skipped_run; /* updates skipped in a row at the end */
+    usec_t max_gap, by_clock;  /* time of the last step by the clocks, or NUMBER_NONE */
+    struct sample last;        /* the last line that showed progress */
+    usec_t last_us;            /* its clock, own or inherited; USEC_UNKNOWN */
+    uint32_t nan_run;          /* lines in a row at the end whose gradient norm is nan */
+    struct sample nan;         /* the first of them */
+    uint32_t skipped_run;      /* updates skipped in a row at the end */
     bool any;
 };
 

@@ -17,6 +17,7 @@ struct judge {
     const struct hit **current;
     size_t n_current;
     const struct hit *interrupt;  /* the scheduler's or user's word that it ended the job */
+    const struct hit *notice;     /* the first that announced it, some steps before the end */
     const struct hit *first_wait; /* earliest line that tells of waiting */
     bool told_end;                /* a launcher, the scheduler or an exit says that it failed */
     usec_t silence;               /* how long other output went on after the last progress */

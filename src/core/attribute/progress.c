@@ -21,7 +21,8 @@ static struct track *track_of(struct evidence *e, const struct signal *s)
     return t;
 }
 
-#define LATE_LINES 4 /* how far behind a slow rank may print the step that others have left */
+#define COARSE_CLOCK (5 * USEC_PER_SEC)
+#define LATE_LINES   4 /* how far behind a slow rank may print the step that others have left */
 
 /* Whether the step leads further than any rank has been. A counter that falls far back counts a
  * new epoch; one that is a little behind is another rank's line. */
@@ -78,18 +79,22 @@ static void window_push(struct series_window *w, int64_t v)
         w->n++;
 }
 
-/* Lines may be far apart, or sampled: what is learned is the time of one step. */
+/* Lines may be far apart, or sampled: what is learned is the time of one step. Where programs do
+ * not print it, it is measured by their clocks, whose seconds are too coarse for quick lines. */
 static void note_gap(struct pace *p, const struct signal *s, usec_t now)
 {
     usec_t gap;
     int64_t steps = 1;
 
+    p->by_clock = NUMBER_NONE;
     if (now == USEC_UNKNOWN || p->last_us == USEC_UNKNOWN || now <= p->last_us)
         return;
     gap = now - p->last_us;
     if (s->step.step != STEP_NONE && p->last.step != STEP_NONE && s->step.step > p->last.step)
         steps = s->step.step - p->last.step;
     window_push(&p->gap, gap / steps);
+    if (gap >= COARSE_CLOCK)
+        p->by_clock = gap / steps;
     if (gap > p->max_gap)
         p->max_gap = gap;
 }
@@ -199,13 +204,16 @@ static struct signal of_step_above(const struct pace *p, const struct signal *s)
 
 static void feed_values(struct evidence *e, const struct signal *s)
 {
+    usec_t took = s->step.duration != NUMBER_NONE ? s->step.duration : e->pace.by_clock;
+
     note_gradient(&e->pace, s);
     if (s->step.duration != NUMBER_NONE)
         window_push(&e->pace.step, s->step.duration);
     feed_series(e->loss, &e->n_loss, &series_loss, s->step.loss, s);
-    feed_series(e->time, &e->n_time, &series_step_time, s->step.duration, s);
+    feed_series(e->time, &e->n_time, &series_step_time, took, s);
     if (s->step.rate != NUMBER_NONE && s->step.rate > 0)
         feed_series(e->rate, &e->n_rate, &series_step_time, -s->step.rate, s);
+    e->pace.by_clock = NUMBER_NONE;
 }
 
 void gather_step(struct evidence *e, const struct signal *s, struct stream *stream, usec_t now)

@@ -173,6 +173,8 @@ void proof_collect(struct judge *j)
         add_sample(j, &j->e->pace.last, "");
     if (j->interrupt)
         add_hit(j, j->interrupt);
+    if (j->in->class == CLASS_INTERRUPTED && j->notice)
+        add_hit(j, j->notice);
     if (j->in->class == CLASS_STRAGGLER)
         return;
     add_role(j, ROLE_ROOT, ROOTS_SHOWN, 2);

@@ -49,7 +49,7 @@ static void rule_out_survived(struct judge *j)
         const struct stream *stream = evidence_stream(j->e, h->s.file);
 
         if (n == SURVIVED_SHOWN || h->s.role != ROLE_ROOT || episode_is_current(j->e, h) ||
-            is_shown(j, &h->s) || already_out(j, h->s.signature))
+            h == j->notice || is_shown(j, &h->s) || already_out(j, h->s.signature))
             continue;
         if (stream->advance > h->advance)
             ruled_add(j, h->s.signature,

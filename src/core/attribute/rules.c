@@ -226,7 +226,7 @@ static usec_t gap_before_interrupt(const struct judge *j)
 
     if (j->interrupt->s.time_us == USEC_UNKNOWN || j->e->pace.last_us == USEC_UNKNOWN)
         return 0;
-    gap = j->interrupt->s.time_us - j->e->pace.last_us;
+    gap = j->interrupt->time_us - j->e->pace.last_us;
     if (j->in->progress.median_step != NUMBER_NONE &&
         j->in->progress.median_step < USEC_PER_HOUR / 4)
         slack += j->in->progress.median_step;
@@ -237,7 +237,7 @@ static usec_t idle_after_finish(const struct judge *j)
 {
     if (!j->interrupt || j->interrupt->s.time_us == USEC_UNKNOWN || j->e->finish_us == USEC_UNKNOWN)
         return 0;
-    return j->interrupt->s.time_us - j->e->finish_us;
+    return j->interrupt->time_us - j->e->finish_us;
 }
 
 /* How long nothing useful had been done when the end came. */

@@ -23,6 +23,8 @@
 const struct series_rule series_loss = {
     .skip = 0,
     .before = 8,
+    .few = 8,
+    .leap = 200,
     .open = 200,
     .sigmas = 6,
     .least = 200000, /* 0.2 */
@@ -33,6 +35,8 @@ const struct series_rule series_loss = {
 const struct series_rule series_step_time = {
     .skip = 10,
     .before = 30,
+    .few = 8,
+    .leap = 250,
     .open = 35,
     .sigmas = 5,
     .least = 0,
@@ -111,6 +115,18 @@ static int64_t threshold(const struct series *s)
     int64_t above = ratio > noise ? ratio : noise;
 
     return above > s->rule->least ? above : s->rule->least;
+}
+
+/* Few values know little of the noise, but enough to see what is far above it. */
+static bool leaves_band(const struct series *s)
+{
+    int64_t leap = magnitude(s->level) / 1000 * s->rule->leap;
+    int64_t noise = 2 * s->deviation * s->rule->sigmas;
+
+    if (s->before.n >= s->rule->before && s->smooth > s->level + threshold(s))
+        return true;
+    return s->before.n >= s->rule->few && s->smooth > s->level + threshold(s) &&
+           s->smooth > s->level + (leap > noise ? leap : noise);
 }
 
 static struct sample sample_of(const struct signal *from, int64_t value)
@@ -247,7 +263,7 @@ void series_add(struct series *s, int64_t value, const struct signal *from)
         follow_rise(s, value);
         return;
     }
-    if (s->before.n >= s->rule->before && s->smooth > s->level + threshold(s)) {
+    if (leaves_band(s)) {
         open_rise(s, s->level + threshold(s));
         return;
     }

@@ -26,6 +26,8 @@ struct sample {
 struct series_rule {
     uint32_t skip;   /* values at the start that are no measure */
     uint32_t before; /* values needed before a rise can be seen */
+    uint32_t few;    /* ... before a leap can */
+    int32_t leap;    /* above level * (1 + leap/1000), and twice the noise that a rise must pass */
     int32_t open;    /* a rise begins above level * (1 + open/1000) ... */
     int32_t sigmas;  /* ... and above level + sigmas * robust deviation */
     int64_t least;   /* ... and above level + least */

@@ -5,7 +5,8 @@
  * end counts, one that has kept most of its height, for enough lines.
  *
  * Step time: algorithms b.5 verify a change by its ratio: 1.10 after 10 steps (Greyhound), or
- * 5 % over 50 steps (EROICA). What lasts under five minutes is not worth a word. */
+ * 5 % over 50 steps (EROICA); what takes half as long again is seen sooner. What lasts under five
+ * minutes is not worth a word. */
 
 #define RISE_PER_MILLE   250 /* loss: level after to level before */
 #define RISE_LINES       8
@@ -15,7 +16,9 @@
 #define CLIMB_PER_MILLE  300
 #define CLIMB_LINES      100
 #define NAN_LINES        3
-#define SLOW_QUICK       100 /* per mille */
+#define SLOW_LEAP        500 /* per mille */
+#define SLOW_LEAP_LINES  8
+#define SLOW_QUICK       100
 #define SLOW_QUICK_LINES 20
 #define SLOW_SURE        45
 #define SLOW_SURE_LINES  50
@@ -82,6 +85,7 @@ bool steps_slowed(const struct series *s, const struct series *rate)
     if (steps_since_onset(s) < (SLOW_LEAST + level - 1) / level)
         return false;
     ratio = per_mille_above(level, s->level);
-    return (ratio >= SLOW_QUICK && s->open_n >= SLOW_QUICK_LINES) ||
+    return (ratio >= SLOW_LEAP && s->open_n >= SLOW_LEAP_LINES) ||
+           (ratio >= SLOW_QUICK && s->open_n >= SLOW_QUICK_LINES) ||
            (ratio >= SLOW_SURE && s->open_n >= SLOW_SURE_LINES);
 }
