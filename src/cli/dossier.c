@@ -19,7 +19,8 @@
  * Several files of a job are attempts in parallel: stdout has the steps, stderr the launcher's
  * lines, and only one of them may show where an attempt begins. So they are read twice. The first
  * pass finds the last beginning in each file (and the latest clock of all of them), the second
- * takes what comes after it. Standard input cannot be read twice and is taken whole. */
+ * takes what comes after it. What is no regular file (standard input, a pipe) cannot be read twice
+ * and is taken whole. */
 
 #define PROGRESS_EVERY ((uint64_t)4 << 20)
 #define START_SLACK    (2 * USEC_PER_SEC) /* clocks of the processes of one job */
@@ -59,6 +60,13 @@ static usec_t file_clock(const char *path, uint64_t *ret_size)
     if (S_ISREG(st.st_mode))
         *ret_size = (uint64_t)st.st_size;
     return (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC + st.st_mtim.tv_nsec / 1000;
+}
+
+static bool is_rereadable(const char *path)
+{
+    struct stat st;
+
+    return !streq(path, "-") && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static void remember_attempt(struct reading *r)
@@ -253,7 +261,7 @@ static uint64_t find_last_beginning(struct dossier *d, uint32_t file, struct mat
 {
     struct reading r = reading_of(d, file, NULL);
 
-    if (streq(d->files.v[file].path, "-") || d->files.v[file].node)
+    if (!is_rereadable(d->files.v[file].path) || d->files.v[file].node)
         return 0;
     read_file(&d->files.v[file], m, &r, find_beginning, progress);
     if (r.begun && r.begun_us != USEC_UNKNOWN &&

@@ -15,8 +15,10 @@
 #include <assert.h>
 #include <ctype.h>
 #include <cyaml/cyaml.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define FILE_BYTES_MAX ((size_t)4 << 20)
 #define FILES_MAX      256
@@ -452,10 +454,17 @@ static int add_text(struct catalog *c, const char *name, unsigned rank, const ch
 
 static int add_file(struct catalog *c, const char *path, unsigned rank, struct err *e)
 {
-    _cleanup_(fclosep) FILE *f = fopen(path, "re");
+    _cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* not for a FIFO */
+    _cleanup_(fclosep) FILE *f = NULL;
     _cleanup_(freep) char *text = NULL;
+    struct stat st;
     size_t len;
 
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_set(e, -errno, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, -EINVAL, "%s: is no regular file", path);
+    f = fdopen(take_fd(&fd), "r");
     if (!f)
         return err_set(e, -errno, "%s: %s", path, strerror(errno));
     text = xmalloc(FILE_BYTES_MAX + 1);

@@ -3,11 +3,14 @@
 /* Reading logs. One buffer holds what read() gave; packed input goes through a second one. The
  * format is chosen by the magic bytes, so the first read is completed to that many bytes. Archives
  * may hold several members or frames one after another (a rotated log that was appended to); both
- * formats define that as the concatenation of their contents. */
+ * formats define that as the concatenation of their contents. Zeros behind the last gzip member are
+ * padding, as gzip says. Other packings are known by sight only: read as text they would be a log
+ * in which nothing failed. */
 
 #include "extract/input.h"
 
 #include "base/alloc.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +23,7 @@
 
 #define RAW_BYTES      ((size_t)256 << 10)
 #define UNPACKED_BYTES ((size_t)256 << 10)
-#define MAGIC_BYTES    4
+#define MAGIC_BYTES    10
 
 enum packing {
     PACKING_NONE,
@@ -35,6 +38,7 @@ struct input {
     bool at_end;     /* read() has returned 0 */
     uint64_t size;   /* of a regular file, 0 = something else */
     bool inside;     /* within a member or frame */
+    bool begun;      /* there was one already */
     size_t pos, end; /* unread part of raw */
     char *raw, *unpacked;
     z_stream gz;
@@ -73,16 +77,57 @@ static int fill_first(struct input *in, struct err *e)
     return 0;
 }
 
+static bool begins_with(const struct input *in, const char *magic, size_t len)
+{
+    return in->end >= len && memcmp(in->raw, magic, len) == 0;
+}
+
+/* A frame, or one to be skipped as pzstd puts first: 0x184d2a50 to 5f, low byte first. */
+static bool is_zstd(const struct input *in)
+{
+    return begins_with(in, "\x28\xb5\x2f\xfd", 4) || (in->end >= 4 && (in->raw[0] & 0xf0) == 0x50 &&
+                                                      memcmp(in->raw + 1, "\x2a\x4d\x18", 3) == 0);
+}
+
+/* Packings that are not read here, and what unpacks them. */
+static int refuse_others(const struct input *in, struct err *e)
+{
+    static const struct {
+        const char *name, *magic, *command;
+        size_t len, at_least; /* of the input */
+    } others[] = {
+        {"xz",
+         "\xfd"
+         "7zXZ\0",
+         "xz -dc", 6, 6},
+        {"bzip2", "BZh", "bzip2 -dc", 3, 10},
+        {"lz4", "\x04\x22\x4d\x18", "lz4 -dc", 4, 4},
+        {"lzip", "LZIP\1", "lzip -dc", 5, 5},
+        {"compress", "\x1f\x9d", "gzip -dc", 2, 3},
+        {"zip", "PK\3\4", "unzip -p", 4, 4},
+        {"7-Zip", "7z\xbc\xaf\x27\x1c", "7z x -so", 6, 6},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        if (!begins_with(in, others[i].magic, others[i].len) || in->end < others[i].at_least ||
+            (streq(others[i].name, "bzip2") && memcmp(in->raw + 4, "1AY&SY", 6) != 0))
+            continue;
+        return err_set(e, -EPROTONOSUPPORT,
+                       "%s: is packed with %s, which is not read here: unpack it on the way, "
+                       "%s FILE | reknit diagnose -",
+                       in->path, others[i].name, others[i].command);
+    }
+    return 0;
+}
+
 static int detect_packing(struct input *in, struct err *e)
 {
-    static const unsigned char gzip_magic[] = {0x1f, 0x8b}, zstd_magic[] = {0x28, 0xb5, 0x2f, 0xfd};
-
-    if (in->end >= sizeof(gzip_magic) && memcmp(in->raw, gzip_magic, sizeof(gzip_magic)) == 0)
+    if (begins_with(in, "\x1f\x8b", 2))
         in->packing = PACKING_GZIP;
-    else if (in->end >= sizeof(zstd_magic) && memcmp(in->raw, zstd_magic, sizeof(zstd_magic)) == 0)
+    else if (is_zstd(in))
         in->packing = PACKING_ZSTD;
     if (in->packing == PACKING_NONE)
-        return 0;
+        return refuse_others(in, e);
     in->unpacked = xmalloc(UNPACKED_BYTES);
     if (in->packing == PACKING_ZSTD) {
         in->zstd = ZSTD_createDStream();
@@ -147,9 +192,14 @@ static int gunzip(struct input *in, size_t *ret_len, struct err *e)
 {
     int z;
 
+    while (!in->inside && in->begun && in->pos < in->end && in->raw[in->pos] == 0)
+        in->pos++;
+    *ret_len = 0;
+    if (in->pos == in->end && !in->inside)
+        return 0;
     if (!in->inside)
         inflateReset(&in->gz);
-    in->inside = true;
+    in->inside = in->begun = true;
     in->gz.next_in = (Bytef *)in->raw + in->pos;
     in->gz.avail_in = (uInt)(in->end - in->pos);
     in->gz.next_out = (Bytef *)in->unpacked;

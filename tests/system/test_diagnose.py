@@ -369,3 +369,64 @@ def test_a_name_that_the_log_ends_in_may_be_cut(reknit, tmp_path):
 def test_the_tail_of_a_report_does_not_tell_who_was_first(reknit, tmp_path, tail):
     assert culprits_of(reknit, tmp_path, tail)["ranks"] == []
     assert culprits_of(reknit, tmp_path, steps(1, 40) + tail)["ranks"] != []
+
+
+NODE_FAIL = "srun: error: Node failure on gpu-n17\n"
+
+
+def test_what_cannot_be_read_twice_is_read_once(reknit, tmp_path):
+    other, fifo = tmp_path / "job.err", tmp_path / "fifo"
+    other.write_text("hello\n")
+    os.mkfifo(fifo)
+    for path in (fifo, "/dev/stdin", "-"):
+        text = steps(1, 40) + NODE_FAIL
+        kwargs = {"input": text}
+        if path == fifo:
+            writer = subprocess.Popen([sys.executable, "-c", "import sys; open(sys.argv[1], 'w')"
+                                       ".write(sys.argv[2])", str(fifo), text])
+            kwargs = {}
+        v = verdict(reknit("diagnose", "--format", "json", path, other, **kwargs))
+        assert v["culprits"]["nodes"] == ["gpu-n17"], path
+        assert v["progress"]["last_step"] == 40
+    assert writer.wait(timeout=60) == 0
+
+
+def test_a_fifo_among_catalogue_files_is_refused_at_once(reknit, tmp_path):
+    os.mkfifo(tmp_path / "x.yaml")
+    run = reknit("catalog", "--catalog", tmp_path, "check")
+    assert run.returncode == 1
+    assert "x.yaml: is no regular file" in run.stderr
+
+
+@pytest.mark.parametrize("begin, name, command", [
+    (b"\xfd7zXZ\0\0\4", "xz", "xz -dc"), (b"BZh91AY&SY", "bzip2", "bzip2 -dc"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"), (b"PK\3\4", "zip", "unzip -p")])
+def test_a_packing_that_is_not_read_is_an_error_that_says_what_to_do(reknit, tmp_path, begin, name,
+                                                                    command):
+    log = tmp_path / "job.packed"
+    log.write_bytes(begin + b"\x17" * 100)
+    run = reknit("diagnose", log)
+    assert run.returncode == 1 and run.stdout == ""
+    assert f"packed with {name}," in run.stderr
+    assert f"{command} FILE | reknit diagnose -" in run.stderr
+
+
+def test_words_that_begin_like_a_packing_are_text(reknit, tmp_path):
+    log = tmp_path / "log"
+    log.write_text("BZh is no archive\n" + NODE_FAIL)
+    assert verdict(reknit("diagnose", "--format", "json", log))["cause"] == "node-failure"
+
+
+def test_padding_behind_an_archive_and_frames_to_skip(reknit, tmp_path):
+    packed = tmp_path / "job.gz"
+    whole = gzip.compress((steps(1, 40) + NODE_FAIL).encode())
+    for data in (whole + b"\0" * 70000, gzip.compress(b"") + b"\0" * 3 + whole):
+        packed.write_bytes(data)
+        assert verdict(reknit("diagnose", "--format", "json", packed))["cause"] == "node-failure"
+    packed.write_bytes(whole + b"rubbish")
+    run = reknit("diagnose", "--format", "json", packed)
+    assert run.returncode == 1 and json.loads(run.stdout)["cause"] == "node-failure"
+    text = NODE_FAIL.encode()  # a zstd frame of one raw block (RFC 8878), behind one to be skipped
+    frame = b"\x28\xb5\x2f\xfd\x20" + bytes([len(text)]) + (1 | len(text) << 3).to_bytes(3, "little")
+    packed.write_bytes(b"\x50\x2a\x4d\x18\4\0\0\0abcd" + frame + text)
+    assert verdict(reknit("diagnose", "--format", "json", packed))["cause"] == "node-failure"
