@@ -8,6 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Names of files, keys and nodes are in it, and whoever gave them may not be the one who reads. */
+static void make_printable(struct err *e)
+{
+    char text[sizeof(e->text)];
+
+    str_copy(text, sizeof(text), e->text);
+    str_sanitize(e->text, sizeof(e->text), text, strlen(text));
+}
+
 int err_set(struct err *e, int code, const char *format, ...)
 {
     va_list ap;
@@ -19,6 +28,7 @@ int err_set(struct err *e, int code, const char *format, ...)
     va_start(ap, format);
     vsnprintf(e->text, sizeof(e->text), format, ap);
     va_end(ap);
+    make_printable(e);
     return code;
 }
 
@@ -40,5 +50,6 @@ int err_prefix(struct err *e, int code, const char *format, ...)
         str_copy(e->text + n, sizeof(e->text) - n, ": ");
         str_copy(e->text + n + 2, sizeof(e->text) - n - 2, rest);
     }
+    make_printable(e);
     return e->code;
 }

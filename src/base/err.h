@@ -4,7 +4,7 @@
 
 /* What went wrong, for a person. Functions return a negative errno; those on parsing and action
  * paths also take an optional `struct err *` and put the text there. The text names the thing
- * (file, line, key) and says what to do. */
+ * (file, line, key), says what to do, and is printable whatever it names. */
 
 #include <stddef.h>
 

@@ -103,15 +103,18 @@ static void clear_bar(struct bar *b)
 
 static void complain(const struct dossier *d)
 {
-    VEC_FOREACH (&d->files, f)
+    VEC_FOREACH (&d->files, f) {
+        if (f->twin)
+            fprintf(stderr, "reknit diagnose: %s: is given twice, and read once\n", f->shown);
         if (f->bad)
             fprintf(stderr, "reknit diagnose: %s\n", f->error);
+    }
 }
 
 static bool all_bad(const struct dossier *d)
 {
     VEC_FOREACH (&d->files, f)
-        if (!f->bad || f->bytes > 0)
+        if (!f->twin && (!f->bad || f->bytes > 0))
             return false;
     return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/dossier.h"
 
+#include "base/alloc.h"
 #include "base/str.h"
 #include "core/attribute/attribute.h"
 #include "core/measure/split.h"
@@ -41,13 +42,38 @@ struct reading {
 
 void dossier_add(struct dossier *d, const char *path, const char *node)
 {
-    *VEC_PUSH(&d->files) = (struct dossier_file){.path = path, .node = node};
+    size_t len = strlen(path), size = 3 * len + 1; /* a replacement character has three bytes */
+    struct dossier_file *f = VEC_PUSH(&d->files);
+
+    *f = (struct dossier_file){.path = path, .node = node, .shown = xmalloc(size)};
+    str_sanitize(f->shown, size, path, len);
 }
 
 void dossier_done(struct dossier *d)
 {
+    VEC_FOREACH (&d->files, f)
+        free(f->shown);
     VEC_DONE(&d->files);
     VEC_DONE(&d->attempts);
+}
+
+/* Whether both are names of one regular file. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+/* A file that is given twice proves nothing twice. The first one counts: options come before
+ * arguments, so that is the one whose node was told. */
+static void mark_twins(struct dossier *d)
+{
+    for (size_t i = 1; i < d->files.n; i++)
+        for (size_t j = 0; j < i && !d->files.v[i].twin; j++)
+            d->files.v[i].twin =
+                !d->files.v[j].twin && same_file(d->files.v[i].path, d->files.v[j].path);
 }
 
 static usec_t file_clock(const char *path, uint64_t *ret_size)
@@ -190,7 +216,7 @@ static int pump_file(struct input *in, struct scanner *scanner, struct dossier_f
     while ((r = input_read(in, &data, &len, e)) > 0) {
         scanner_feed(scanner, data, len);
         tail_add(&tail, data, len);
-        show_progress(progress, f->path, scanner_counters(scanner)->bytes);
+        show_progress(progress, f->shown, scanner_counters(scanner)->bytes);
     }
     scanner_finish(scanner);
     tail_last_line(&tail, f->last_text, sizeof(f->last_text));
@@ -261,7 +287,7 @@ static uint64_t find_last_beginning(struct dossier *d, uint32_t file, struct mat
 {
     struct reading r = reading_of(d, file, NULL);
 
-    if (!is_rereadable(d->files.v[file].path) || d->files.v[file].node)
+    if (d->files.v[file].twin || !is_rereadable(d->files.v[file].path) || d->files.v[file].node)
         return 0;
     read_file(&d->files.v[file], m, &r, find_beginning, progress);
     if (r.begun && r.begun_us != USEC_UNKNOWN &&
@@ -281,7 +307,7 @@ static void judge_many(struct dossier *d, struct matcher *m, struct progress_hoo
     for (uint32_t i = 0; i < d->files.n; i++) {
         struct reading r = reading_of(d, i, e);
 
-        if (d->files.v[i].bad && d->files.v[i].bytes == 0)
+        if (d->files.v[i].twin || (d->files.v[i].bad && d->files.v[i].bytes == 0))
             continue;
         d->files.v[i].bad = false; /* the second pass finds the same fault, after what is good */
         r.from_line = from.v[i];
@@ -330,6 +356,7 @@ size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn f
     struct progress_hook progress = {.fn = fn, .ctx = ctx};
     size_t bad = 0;
 
+    mark_twins(d);
     if (d->files.n == 1)
         judge_one(d, m, &progress);
     else

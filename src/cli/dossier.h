@@ -13,7 +13,9 @@
 
 struct dossier_file {
     const char *path; /* as given; "-" = standard input */
+    char *shown;      /* the same, printable */
     const char *node; /* the node whose kernel log this is, NULL = not known */
+    bool twin;        /* another name of an earlier file: not read again */
     uint64_t lines, bytes;
     char last_text[160]; /* its last line that is not blank, printable; "" none */
     bool bad;            /* could not be read, at least not to its end; `error` says why */

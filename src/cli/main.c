@@ -45,12 +45,14 @@ static const struct verb *find_verb(const char *name)
 
 int usage_error(const char *verb, const char *format, ...)
 {
+    char raw[512], text[512];
     va_list ap;
 
-    fprintf(stderr, "reknit %s: ", verb);
     va_start(ap, format);
-    vfprintf(stderr, format, ap);
+    vsnprintf(raw, sizeof(raw), format, ap);
     va_end(ap);
+    str_sanitize(text, sizeof(text), raw, strlen(raw));
+    fprintf(stderr, "reknit %s: %s", verb, text);
     fprintf(stderr, "\nTry 'reknit %s --help'.\n", verb);
     return EXIT_USAGE;
 }
@@ -78,7 +80,10 @@ static int dispatch(int argc, char **argv)
     }
     verb = find_verb(argv[1]);
     if (!verb) {
-        fprintf(stderr, "reknit: there is no verb '%s'\nTry 'reknit --help'.\n", argv[1]);
+        char name[64];
+
+        str_sanitize(name, sizeof(name), argv[1], strlen(argv[1]));
+        fprintf(stderr, "reknit: there is no verb '%s'\nTry 'reknit --help'.\n", name);
         return EXIT_USAGE;
     }
     if (options_want_help(verb, argc - 1, argv + 1)) {

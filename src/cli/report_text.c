@@ -154,10 +154,10 @@ static void show_verdict(struct page *p)
 static void show_files(struct page *p)
 {
     if (p->d->files.n == 1) {
-        paint(p, PAINT_DIM, p->d->files.v[0].path);
+        paint(p, PAINT_DIM, p->d->files.v[0].shown);
     } else {
         fprintf(p->f, "%zu files: ", p->d->files.n);
-        paint(p, PAINT_DIM, p->d->files.v[0].path);
+        paint(p, PAINT_DIM, p->d->files.v[0].shown);
         fputs(" ...", p->f);
     }
     fputc('\n', p->f);
@@ -228,7 +228,7 @@ static void show_why(struct page *p)
     section(p, "why");
     for (uint32_t i = 0; i < p->in->n_evidence && n < LINES_SHOWN; i++) {
         const struct evidence_line *l = &p->in->evidence[i];
-        const char *path = l->file < p->d->files.n ? p->d->files.v[l->file].path : "?";
+        const char *path = l->file < p->d->files.n ? p->d->files.v[l->file].shown : "?";
 
         if (l->role == ROLE_PROGRESS && steps++ == STEPS_SHOWN)
             break;

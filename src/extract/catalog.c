@@ -416,6 +416,16 @@ static int add_xid(struct catalog *c, const struct origin *o, const struct raw_x
     return 0;
 }
 
+/* The name of a file as messages show it. */
+static char *printable(const char *name)
+{
+    size_t len = strlen(name), size = 3 * len + 1; /* a replacement character has three bytes */
+    char *text = xmalloc(size);
+
+    str_sanitize(text, size, name, len);
+    return text;
+}
+
 static int add_text(struct catalog *c, const char *name, unsigned rank, const char *text,
                     size_t len, struct err *e)
 {
@@ -437,7 +447,7 @@ static int add_text(struct catalog *c, const char *name, unsigned rank, const ch
     if (!raw)
         return 0; /* nothing but comments */
     o = VEC_PUSH(&c->origins);
-    *o = (struct origin){.name = xstrdup(name), .rank = rank, .raw = raw};
+    *o = (struct origin){.name = printable(name), .rank = rank, .raw = raw};
     for (unsigned i = 0; i < raw->signatures_count; i++) {
         r = add_signature(c, o, &raw->signatures[i], find_line(text, len, raw->signatures[i].id),
                           e);

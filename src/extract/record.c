@@ -108,7 +108,7 @@ struct record_reader *record_reader_new(struct matcher *m, const struct scanner_
     r->tracebacks = tracebacks_new();
     r->counters = counters_new();
     if (o->node)
-        STR_COPY(r->node, o->node);
+        str_sanitize(r->node, sizeof(r->node), o->node, strlen(o->node));
     return r;
 }
 

@@ -430,3 +430,39 @@ def test_padding_behind_an_archive_and_frames_to_skip(reknit, tmp_path):
     frame = b"\x28\xb5\x2f\xfd\x20" + bytes([len(text)]) + (1 | len(text) << 3).to_bytes(3, "little")
     packed.write_bytes(b"\x50\x2a\x4d\x18\4\0\0\0abcd" + frame + text)
     assert verdict(reknit("diagnose", "--format", "json", packed))["cause"] == "node-failure"
+
+
+def test_names_from_the_command_line_are_shown_printable(reknit, tmp_path):
+    hostile = "x\x1b]0;owned\x07\u202egol\n.txt"
+    log, absent = tmp_path / hostile, tmp_path / ("absent" + hostile)
+    log.write_text(XID)
+    folder = tmp_path / ("cat" + hostile)
+    folder.mkdir()
+    (folder / (hostile + ".yaml")).write_text("signatures: [{id: a, role: oh}]\n")
+    node = "n\x1b[31m1\u202e"
+    runs = [reknit("diagnose", log), reknit("diagnose", "--node", f"{node}={log}"),
+            reknit("diagnose", "--node", f"{node}={log}", log), reknit("diagnose", log, absent),
+            reknit("diagnose", absent), reknit("diagnose", "--format", hostile, log),
+            reknit("diagnose", "--node", hostile, log), reknit("diagnose", "--" + hostile),
+            reknit("catalog", "--catalog", folder, "check"), reknit(hostile),
+            reknit("config", "check", absent)]
+    for run in runs:
+        shown = run.stdout + run.stderr
+        assert shown
+        assert not [c for c in shown if (ord(c) < 32 and c != "\n") or c in "\x7f\u202e"], run.args
+    assert "node n" in runs[1].stdout
+
+
+def test_a_file_that_is_given_twice_counts_once(reknit, tmp_path):
+    log, link = tmp_path / "job.out", tmp_path / "job.link"
+    log.write_text(steps(1, 40) + ECC)
+    link.symlink_to(log)
+    once = verdict(reknit("diagnose", "--format", "json", log))
+    run = reknit("diagnose", "--format", "json", log, link, log)
+    twice = verdict(run)
+    assert run.stderr.count("is given twice, and read once") == 2
+    for key in ("confidence", "progress", "culprits"):
+        assert twice[key] == once[key]
+    assert [e["count"] for e in twice["evidence"]] == [e["count"] for e in once["evidence"]]
+    v = verdict(reknit("diagnose", "--format", "json", "--node", f"n17={log}", log))
+    assert v["culprits"]["nodes"] == ["n17"]
