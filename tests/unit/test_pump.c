@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The pump: commit, then act. While the journal cannot be written nothing is acted on, and nothing
+ * is lost; what it holds is shown once and not repeated. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "base/vec.h"
+#include "pump/pump.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SKIP (6 * USEC_PER_SEC) /* longer than the pause before a commit is tried again */
+
+/* The linker puts these before the pump's. */
+static bool disk_full;
+static usec_t skipped;
+
+usec_t __real_mono_us(void);
+usec_t __wrap_mono_us(void);
+int __real_journal_commit(struct journal *j, struct journal_batch *b, bool durable, struct err *e);
+int __wrap_journal_commit(struct journal *j, struct journal_batch *b, bool durable, struct err *e);
+
+usec_t __wrap_mono_us(void)
+{
+    return __real_mono_us() + skipped;
+}
+
+int __wrap_journal_commit(struct journal *j, struct journal_batch *b, bool durable, struct err *e)
+{
+    return disk_full ? err_set(e, -ENOSPC, "the disk is full")
+                     : __real_journal_commit(j, b, durable, e);
+}
+
+struct fixture {
+    char folder[64], path[128];
+    sd_event *event;
+    struct journal *journal;
+    struct pump *pump;
+    VEC(struct event) past, happened, intents;
+    unsigned tilts, ends_of_tilt, stalls;
+    usec_t stalled;
+    char why[64];
+};
+
+static void on_past(void *ctx, const struct event *e)
+{
+    struct fixture *f = ctx;
+
+    *VEC_PUSH(&f->past) = *e;
+}
+
+static void on_happened(void *ctx, const struct event *e)
+{
+    struct fixture *f = ctx;
+
+    *VEC_PUSH(&f->happened) = *e;
+}
+
+static void on_intent(void *ctx, const struct event *intent)
+{
+    struct fixture *f = ctx;
+
+    assert_false(pump_is_tilted(f->pump));
+    assert_true(journal_last_seq(f->journal) >= intent->seq); /* it was committed before */
+    *VEC_PUSH(&f->intents) = *intent;
+}
+
+static void on_tilted(void *ctx, const struct err *why)
+{
+    struct fixture *f = ctx;
+
+    f->tilts += why != NULL;
+    f->ends_of_tilt += why == NULL;
+    if (why)
+        STR_COPY(f->why, why->text);
+}
+
+static void on_stalled(void *ctx, usec_t how_long)
+{
+    struct fixture *f = ctx;
+
+    f->stalls++;
+    f->stalled = how_long;
+    sd_event_exit(f->event, 0);
+}
+
+static const struct pump_handlers handlers = {.past = on_past,
+                                              .happened = on_happened,
+                                              .intent = on_intent,
+                                              .tilted = on_tilted,
+                                              .stalled = on_stalled};
+
+static void open_pump(struct fixture *f)
+{
+    struct err e = {0};
+
+    assert_int_equal(journal_open(f->path, JOURNAL_WRITE, &f->journal, &e), 0);
+    assert_int_equal(pump_new(f->event, f->journal, &handlers, f, &f->pump, &e), 0);
+}
+
+static void close_pump(struct fixture *f)
+{
+    f->pump = pump_free(f->pump);
+    f->journal = journal_free(f->journal);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = xnew(struct fixture);
+
+    disk_full = false;
+    skipped = 0;
+    STR_COPY(f->folder, "/tmp/reknit-test-pump-XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    snprintf(f->path, sizeof(f->path), "%s/journal.db", f->folder);
+    assert_true(sd_event_new(&f->event) >= 0);
+    open_pump(f);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    close_pump(f);
+    sd_event_unref(f->event);
+    unlink(f->path);
+    VEC_DONE(&f->past);
+    VEC_DONE(&f->happened);
+    VEC_DONE(&f->intents);
+    assert_int_equal(rmdir(f->folder), 0);
+    free(f);
+    return 0;
+}
+
+static void feed(struct fixture *f, enum event_kind kind)
+{
+    struct event e = {.kind = kind, .job = "train", .attempt = kind == EVENT_JOB_SEEN ? 0 : 1};
+
+    if (kind == EVENT_ATTEMPT_EXITED)
+        e.exited.code = 3;
+    pump_input(f->pump, &e);
+}
+
+/* A job that runs and fails: core wants it started again. */
+static void go_wrong(struct fixture *f)
+{
+    feed(f, EVENT_ATTEMPT_EXITED);
+    feed(f, EVENT_ATTEMPT_GONE);
+    feed(f, EVENT_LOGS_DRAINED);
+    pump_settle(f->pump);
+}
+
+static void begin(struct fixture *f)
+{
+    feed(f, EVENT_JOB_SEEN);
+    feed(f, EVENT_ATTEMPT_STARTED);
+    pump_settle(f->pump);
+}
+
+static void nothing_is_done_before_it_is_written(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f);
+    go_wrong(f);
+    assert_int_equal(f->intents.n, 1);
+    assert_int_equal(f->intents.v[0].intended.intent, INTENT_START);
+    assert_int_equal(journal_last_seq(f->journal), f->happened.n);
+    for (size_t i = 0; i < f->happened.n; i++)
+        assert_int_equal(f->happened.v[i].seq, i + 1);
+}
+
+/* The loop commits by itself, once the turn is over. */
+static void a_turn_of_the_loop_commits(void **state)
+{
+    struct fixture *f = *state;
+
+    feed(f, EVENT_JOB_SEEN);
+    assert_int_equal(f->happened.n, 0);
+    assert_true(sd_event_run(f->event, USEC_PER_SEC) >= 0);
+    assert_int_equal(f->happened.n, 1);
+    assert_int_equal(journal_last_seq(f->journal), 1);
+}
+
+static void the_past_is_shown_once_and_not_repeated(void **state)
+{
+    struct fixture *f = *state;
+    size_t n;
+
+    begin(f);
+    go_wrong(f);
+    n = f->happened.n;
+    assert_int_equal(f->past.n, 0);
+    close_pump(f);
+    open_pump(f);
+    pump_settle(f->pump);
+    assert_int_equal(f->past.n, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(f->past.v[i].kind, f->happened.v[i].kind);
+    assert_int_equal(f->happened.n, n);
+    assert_int_equal(f->intents.n, 1);
+}
+
+/* TILT: events are told, intents are held; when there is room again they go out. */
+static void a_full_disk_holds_intents_back(void **state)
+{
+    struct fixture *f = *state;
+    size_t before;
+
+    begin(f);
+    before = f->happened.n;
+    disk_full = true;
+    go_wrong(f);
+    assert_true(pump_is_tilted(f->pump));
+    assert_int_equal(f->tilts, 1);
+    assert_string_equal(f->why, "the disk is full");
+    assert_true(f->happened.n > before);
+    assert_int_equal(f->intents.n, 0);
+    assert_int_equal(journal_last_seq(f->journal), before);
+
+    disk_full = false;
+    feed(f, EVENT_TICK); /* too early to try again */
+    pump_settle(f->pump);
+    assert_int_equal(f->intents.n, 0);
+    skipped += SKIP;
+    feed(f, EVENT_TICK);
+    pump_settle(f->pump);
+    assert_false(pump_is_tilted(f->pump));
+    assert_int_equal(f->ends_of_tilt, 1);
+    assert_int_equal(f->intents.n, 1);
+    assert_int_equal(journal_last_seq(f->journal), f->happened.n); /* all of it */
+}
+
+static void a_disk_that_stays_full_is_said_once(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f);
+    disk_full = true;
+    for (int i = 0; i < 5; i++) {
+        feed(f, EVENT_TICK);
+        pump_settle(f->pump);
+        skipped += SKIP;
+    }
+    assert_int_equal(f->tilts, 1);
+    assert_int_equal(f->ends_of_tilt, 0);
+}
+
+/* What waits is bounded: beyond that the journal is given up, and never acted on again. */
+static void a_journal_that_cannot_catch_up_is_given_up(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    uint64_t last;
+
+    begin(f);
+    last = journal_last_seq(f->journal);
+    disk_full = true;
+    for (int i = 0; i < 5000; i++) {
+        feed(f, EVENT_TICK);
+        if (i % 1000 == 999) {
+            pump_settle(f->pump);
+            skipped += SKIP;
+        }
+    }
+    disk_full = false;
+    skipped += SKIP;
+    go_wrong(f);
+    skipped += SKIP;
+    feed(f, EVENT_TICK);
+    pump_settle(f->pump);
+    assert_true(pump_is_tilted(f->pump));
+    assert_int_equal(f->intents.n, 0);
+    assert_int_equal(f->tilts, 1);
+    assert_int_equal(f->happened.v[f->happened.n - 1].kind, EVENT_TICK); /* still told */
+    assert_int_equal(pump_close(f->pump, &e), 0);
+    assert_int_equal(journal_last_seq(f->journal), last); /* no gap in it */
+}
+
+/* Time in which the loop did not run is taken out of the pump's clock. */
+static void a_stall_is_no_time(void **state)
+{
+    struct fixture *f = *state;
+    usec_t before = pump_now(f->pump), real = __real_mono_us();
+
+    skipped += USEC_PER_HOUR;
+    sd_event_loop(f->event);
+    assert_int_equal(f->stalls, 1);
+    assert_in_range(f->stalled, USEC_PER_HOUR - USEC_PER_SEC, USEC_PER_HOUR + 20 * USEC_PER_SEC);
+    assert_in_range(pump_now(f->pump) - before, 0, __real_mono_us() - real + USEC_PER_SEC);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    static const struct CMUnitTest tests[] = {
+        TEST(nothing_is_done_before_it_is_written),
+        TEST(a_turn_of_the_loop_commits),
+        TEST(the_past_is_shown_once_and_not_repeated),
+        TEST(a_full_disk_holds_intents_back),
+        TEST(a_disk_that_stays_full_is_said_once),
+        TEST(a_journal_that_cannot_catch_up_is_given_up),
+        TEST(a_stall_is_no_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

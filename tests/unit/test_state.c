@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A job's folder: one run at a time, and what a killed run left is found and ended. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "cli/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char root[64];
+
+static int set_up(void **state)
+{
+    STR_COPY(root, "/tmp/reknit-test-state-XXXXXX");
+    assert_non_null(mkdtemp(root));
+    return setenv("REKNIT_STATE_DIR", root, 1);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+static int tear_down(void **state)
+{
+    return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void open_home(struct job_home *h)
+{
+    struct err e = {0};
+
+    *h = (struct job_home){.lock = -1};
+    assert_int_equal(job_home_open("train", h, &e), 0);
+}
+
+/* As SIGKILL leaves it: the lock is free, and still says who had it. */
+static void lose(struct job_home *h)
+{
+    close(h->lock);
+    h->lock = -1;
+}
+
+/* A process that sleeps with such an environment, in a session of its own or in ours. */
+static pid_t start_sleeper(const char *variable, bool own_session)
+{
+    char *argv[] = {(char[]){"sleep"}, (char[]){"1000"}, NULL}, *env[] = {xstrdup(variable), NULL};
+    int ready[2];
+    pid_t pid;
+    char c;
+
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (own_session)
+            setsid();
+        execve("/bin/sleep", argv, env);
+        _exit(127);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &c, 1), 0); /* closed by its exec */
+    close(ready[0]);
+    free(env[0]);
+    return pid;
+}
+
+static bool was_killed(pid_t pid)
+{
+    int status = 0;
+
+    return waitpid(pid, &status, WNOHANG) == pid && WIFSIGNALED(status) &&
+           WTERMSIG(status) == SIGKILL;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void a_job_has_one_run_at_a_time(void **state)
+{
+    struct job_home first, second = {.lock = -1};
+    struct err e = {0};
+    char holder[32];
+
+    open_home(&first);
+    assert_int_equal(first.run, 1);
+    assert_int_equal(job_home_open("train", &second, &e), -EBUSY);
+    snprintf(holder, sizeof(holder), "process %d", (int)getpid());
+    assert_non_null(strstr(e.text, holder));
+    assert_int_equal(second.lock, -1);
+    assert_int_equal(job_home_open("other", &second, &e), 0);
+    job_home_close(&second);
+    job_home_close(&first);
+    open_home(&second);
+    assert_int_equal(second.run, 2);
+    assert_int_equal(second.leftovers, 0);
+    job_home_close(&second);
+}
+
+static void a_lock_that_was_deleted_is_not_held(void **state)
+{
+    struct job_home h;
+    char lock[256];
+    int fd;
+
+    open_home(&h);
+    assert_true(job_home_is_held(&h));
+    STR_PRINTF(lock, "%s/lock", h.path);
+    assert_int_equal(unlink(lock), 0);
+    assert_false(job_home_is_held(&h));
+    fd = open(lock, O_RDWR | O_CREAT, 0600); /* another's */
+    assert_true(fd >= 0);
+    assert_false(job_home_is_held(&h));
+    close(fd);
+    job_home_close(&h);
+}
+
+static void leftovers_are_found_by_their_environment(void **state)
+{
+    struct job_home h;
+    char variable[64];
+    pid_t ours, other;
+
+    open_home(&h);
+    snprintf(variable, sizeof(variable), "REKNIT_RUN=%s", h.run_id);
+    ours = start_sleeper(variable, true);
+    other = start_sleeper("REKNIT_RUN=0123456789abcdef", true);
+    lose(&h);
+    open_home(&h);
+    assert_int_equal(h.leftovers, 1);
+    assert_true(was_killed(ours));
+    assert_false(was_killed(other));
+    end(other);
+    job_home_close(&h);
+}
+
+static void leftovers_are_found_by_their_session(void **state)
+{
+    struct job_home h;
+    pid_t ours, other;
+
+    open_home(&h);
+    ours = start_sleeper("FORGOT=all", true);
+    other = start_sleeper("FORGOT=all", false);
+    job_home_note_attempt(&h, "", ours);
+    lose(&h);
+    open_home(&h);
+    assert_int_equal(h.leftovers, 1);
+    assert_true(was_killed(ours));
+    assert_false(was_killed(other));
+    end(other);
+    job_home_close(&h);
+}
+
+/* The number of the session was given away since; or it is of another boot. */
+static void a_session_of_somebody_else_is_let_alone(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = start_sleeper("FORGOT=all", true);
+        struct job_home h;
+        char text[256], which[128], lock[256];
+        unsigned long long start = 0;
+        FILE *f;
+
+        open_home(&h);
+        job_home_note_attempt(&h, "", pid);
+        STR_PRINTF(lock, "%s/lock", h.path);
+        f = fopen(lock, "r");
+        assert_non_null(fgets(text, sizeof(text), f));
+        fclose(f);
+        assert_int_equal(sscanf(text, "%*d %*s %*s %*s %*d %llu", &start), 1);
+        if (i == 0)
+            snprintf(which, sizeof(which), "%d 1", (int)pid);
+        else
+            snprintf(which, sizeof(which), "%d %llu 01234567-89ab-cdef-0123-456789abcdef", (int)pid,
+                     start);
+        f = fopen(lock, "w");
+        fprintf(f, "%d 1 %s - %s\n", (int)getpid(), h.run_id, which);
+        fclose(f);
+        lose(&h);
+        open_home(&h);
+        assert_int_equal(h.leftovers, 0);
+        assert_false(was_killed(pid));
+        end(pid);
+        job_home_close(&h);
+    }
+}
+
+static void a_journal_is_put_aside_with_its_wal(void **state)
+{
+    static const char *const names[] = {"journal.db", "journal.db-wal", "journal.db-shm"};
+    struct job_home h;
+    char path[256];
+
+    open_home(&h);
+    job_home_close(&h);
+    open_home(&h);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        STR_PRINTF(path, "%s/%s", h.path, names[i]);
+        close(open(path, O_WRONLY | O_CREAT, 0600));
+    }
+    STR_PRINTF(path, "%s/journal.db", h.path);
+    job_home_archive(&h, path);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        STR_PRINTF(path, "%s/%s", h.path, names[i]);
+        assert_int_equal(access(path, F_OK), -1);
+        STR_PRINTF(path, "%s/run-1/%s", h.path, names[i]);
+        assert_int_equal(access(path, F_OK), 0);
+    }
+    job_home_close(&h);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    static const struct CMUnitTest tests[] = {
+        TEST(a_job_has_one_run_at_a_time),
+        TEST(a_lock_that_was_deleted_is_not_held),
+        TEST(leftovers_are_found_by_their_environment),
+        TEST(leftovers_are_found_by_their_session),
+        TEST(a_session_of_somebody_else_is_let_alone),
+        TEST(a_journal_is_put_aside_with_its_wal),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
