@@ -5,6 +5,7 @@
  *
  * Each six bytes are an event: kind, attempt, time that passed, three for its body. */
 
+#include "base/str.h"
 #include "core/core.h"
 #include "core/model/event_fields.h"
 #include "core/state/state.h"
@@ -15,7 +16,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define BYTES 6
+#define BYTES   6
+#define DEVICES 5
 
 /* Few distinct values, extremes among them. */
 static int64_t number(uint8_t b)
@@ -36,6 +38,10 @@ static struct signal some_signal(const uint8_t *b)
     s.layer = (enum layer)(b[2] % LAYER_MAX);
     s.confidence = b[1];
     s.who.rank = b[2] % 3 - 1;
+    s.advice = (enum advice)(b[1] % ADVICE_MAX);
+    s.blame = (enum blame)(b[0] % BLAME_MAX);
+    if (b[1] % 4 == 0)
+        STR_PRINTF(s.who.device, "0000:%02x:00", b[2] % (DEVICES + 1));
     switch (s.kind) {
     case SIGNAL_STEP:
         s.step.step = number(b[1]);
@@ -69,6 +75,20 @@ static void set_body(struct event *e, const uint8_t *b)
         e->policy.hang.timeout_min = number(b[0]);
         e->policy.kill_grace = number(b[1]);
         e->policy.max_restarts = b[2];
+        e->policy.waste_floor = number(b[2]);
+        e->policy.max_waste = b[1] % 101;
+        e->policy.max_node_restarts_per_day = b[0] % 4;
+        e->policy.large_job = b[1] % 3;
+        e->policy.same_step_retries = b[2] % 3;
+        e->policy.exclude_devices = b[0] % 2;
+        e->policy.min_devices = b[2] % 5;
+        break;
+    case EVENT_JOB_SEEN:
+        e->seen.nodes = (uint32_t)number(b[0]);
+        e->seen.gpus = (uint32_t)number(b[1]);
+        e->seen.n_devices = b[2] % DEVICES;
+        for (uint32_t i = 0; i < e->seen.n_devices; i++)
+            STR_PRINTF(e->seen.devices[i], "0000:%02x:00", i);
         break;
     case EVENT_SIGNAL:
         e->signal = some_signal(b);
@@ -92,8 +112,14 @@ static void note_start(const struct event *e, const struct core *c)
 {
     const struct job *j = model_job(core_model(c), e->job);
 
-    if (e->kind == EVENT_INTENT && e->intended.intent == INTENT_START)
-        assert(j->attempt.gone && e->attempt == j->attempt.number + 1);
+    if (e->kind != EVENT_INTENT || e->intended.intent != INTENT_START)
+        return;
+    assert(j->attempt.gone && e->attempt == j->attempt.number + 1);
+    /* One is always left, and none is kept out twice. */
+    assert(e->intended.n_without == 0 || e->intended.n_without < j->n_devices);
+    for (uint32_t i = 1; i < e->intended.n_without; i++)
+        for (uint32_t k = 0; k < i; k++)
+            assert(!streq(e->intended.without[i], e->intended.without[k]));
 }
 
 static void step(struct core *c, struct core *folded, struct event *e, uint64_t *seq)

@@ -738,3 +738,22 @@ def test_the_default_name_tells_commands_apart(reknit, state, tmp_path):
     names = sorted(p.name for p in state.iterdir())
     assert len(names) == 3
     assert [n.rsplit("-", 1)[0] for n in names] == ["echo", "echo", "train.py"]
+
+
+# What an attempt is told of those before it
+
+DIVERGES = """
+step=1; while [ $step -le 6 ]; do echo "step $step loss 2.0"; step=$((step + 1)); done
+[ -z "$REKNIT_FAILED_AFTER_STEP" ] || { echo "leaves out what follows $REKNIT_FAILED_AFTER_STEP"; exit 0; }
+echo "RuntimeError: Loss is NaN, stopping training" >&2
+exit 1
+"""
+
+
+def test_the_same_failure_at_the_same_step_is_told_to_the_job(run, verb, replays):
+    r = run(*sh(DIVERGES), env={"REKNIT_FAILED_AFTER_STEP": ""})
+    assert r.wait() == 0, r.err.text()
+    assert "leaves out what follows 6" in r.out.lines
+    attempts = json.loads(verb("explain", "job", "--format", "json").stdout)["attempts"]
+    assert [a["decision"]["rule"] for a in attempts] == ["advanced", "same-step", "completed"]
+    replays()
