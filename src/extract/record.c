@@ -14,6 +14,7 @@
 #include "extract/record.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/intset.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -31,6 +32,7 @@
 #define EXCEPTION_ENTRY  "python.exception" /* stands for what no other entry knows */
 #define KNOWN_STEPS      3   /* with so many steps of known form no counter is sought */
 #define EXCERPT_KEPT     200 /* of the text, where a remark is to follow */
+#define NODES_MAX        4096
 #define GARBLE_BYTES     2048
 #define GARBLE_RECORDS   64
 #define GARBLES_MAX      256          /* of one log that are read: it takes a while */
@@ -68,6 +70,7 @@ struct record_reader {
     struct log_clock clock;
     usec_t told_us;      /* time of the last signal, as the log shows it */
     struct intset ranks; /* that have shown themselves */
+    struct intset nodes; /* likewise, hashed */
     struct labels labels;
     int32_t piece_rank; /* of whoever printed the end of the last piece of a long record */
     struct line first;  /* what the first record of line first_line has in front */
@@ -120,6 +123,7 @@ struct record_reader *record_reader_free(struct record_reader *r)
     tracebacks_free(r->tracebacks);
     intset_done(&r->ranks);
     intset_done(&r->labels.tasks);
+    intset_done(&r->nodes);
     free(r);
     return NULL;
 }
@@ -250,7 +254,15 @@ static void tell_counter(struct record_reader *r, struct reading *g)
     emit(r, &signal, g->place);
 }
 
-/* Tells that the job writes: once a second of the log's own time, and when a rank first shows. */
+static bool is_new_node(struct record_reader *r, const char *node)
+{
+    uint64_t h = hash_bytes(HASH_INIT, node, strlen(node));
+
+    return *node && r->nodes.n < NODES_MAX && intset_add(&r->nodes, (int32_t)(h & INT32_MAX));
+}
+
+/* Tells that the job writes: once a second of the log's own time, and when a rank or node first
+ * shows. */
 static void tell_output(struct record_reader *r, const struct reading *g)
 {
     const struct line *line = &g->line;
@@ -258,6 +270,7 @@ static void tell_output(struct record_reader *r, const struct reading *g)
     bool has_time = line->time_us != USEC_UNKNOWN;
     struct signal signal;
 
+    is_new |= is_new_node(r, line->node);
     if (has_time && (r->told_us == USEC_UNKNOWN || line->time_us >= r->told_us + USEC_PER_SEC ||
                      line->time_us < r->told_us - OTHER_CLOCK))
         is_new = true;

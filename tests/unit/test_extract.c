@@ -136,15 +136,17 @@ static void a_log_gives_signals_with_place_and_facts(void **state)
     for (size_t i = 0; i < sizeof(text) - 1; i++)
         scanner_feed(s, text + i, 1);
     scanner_finish(s);
-    assert_int_equal(log.signals.n, 2);
-    assert_string_equal(log.signals.v[0].signature, "cuda.ecc");
-    assert_int_equal(log.signals.v[0].line, 2);
-    assert_int_equal(log.signals.v[0].offset, 6);
-    assert_int_equal(log.signals.v[0].who.rank, 3);
-    assert_string_equal(log.signals.v[1].signature, "gpu.xid.79");
-    assert_string_equal(log.signals.v[1].who.device, "0000:4d:00");
-    assert_string_equal(log.signals.v[1].who.node, "n1");
-    assert_int_equal(log.signals.v[1].file, 7);
+    assert_int_equal(log.signals.n, 3);
+    assert_int_equal(log.signals.v[0].kind, SIGNAL_OUTPUT); /* a node shows itself */
+    assert_string_equal(log.signals.v[0].who.node, "n1");
+    assert_string_equal(log.signals.v[1].signature, "cuda.ecc");
+    assert_int_equal(log.signals.v[1].line, 2);
+    assert_int_equal(log.signals.v[1].offset, 6);
+    assert_int_equal(log.signals.v[1].who.rank, 3);
+    assert_string_equal(log.signals.v[2].signature, "gpu.xid.79");
+    assert_string_equal(log.signals.v[2].who.device, "0000:4d:00");
+    assert_string_equal(log.signals.v[2].who.node, "n1");
+    assert_int_equal(log.signals.v[2].file, 7);
     assert_int_equal(scanner_counters(s)->lines, 3);
     scanner_free(s);
     VEC_DONE(&log.signals);

@@ -265,6 +265,8 @@ static void name_holdup(struct judge *j)
         culprit_rank(j, j->holdup.ranks.v[i]);
     if (j->in->culprits.n_ranks == 0)
         name_missing(j);
+    if (j->in->culprits.n_ranks == 0)
+        culprit_by_place(j);
     if (j->e->waits.reporters > 0 && j->in->culprits.n_ranks == 0)
         ruled_add(j, "a rank that is behind", "all %u ranks that report wait at the same place",
                   j->e->waits.reporters);

@@ -61,10 +61,16 @@ static struct stream *stream_of(struct evidence *e, uint32_t file)
     return &e->streams.v[file];
 }
 
+static void open_phase(struct evidence *e, const struct signal *s, enum phase phase)
+{
+    e->phase = phase;
+    e->phase_line = *s;
+}
+
 static void add_checkpoint(struct evidence *e, const struct signal *s)
 {
     if (s->checkpoint.edge == EDGE_BEGIN)
-        e->phase = PHASE_CHECKPOINT;
+        open_phase(e, s, PHASE_CHECKPOINT);
     else if (e->phase == PHASE_CHECKPOINT)
         e->phase = PHASE_STEADY;
     if (s->checkpoint.edge == EDGE_END && s->checkpoint.step != STEP_NONE)
@@ -191,7 +197,7 @@ void evidence_add(struct evidence *e, const struct signal *s)
         break;
     case SIGNAL_PHASE:
         gather_sign_of_work(e);
-        e->phase = s->phase.edge == EDGE_END ? PHASE_STEADY : s->phase.phase;
+        open_phase(e, s, s->phase.edge == EDGE_END ? PHASE_STEADY : s->phase.phase);
         break;
     case SIGNAL_COLLECTIVE:
         collectives_add(&e->waits, s);

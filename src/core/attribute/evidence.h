@@ -108,6 +108,7 @@ struct evidence {
     struct roster roster;
     struct intset stopped, blocked; /* ranks whose process was seen in that state */
     enum phase phase;               /* open since the last progress */
+    struct signal phase_line;       /* that told of it */
     struct signal finish;
     char healed[HEALED_MAX][SIGNATURE_MAX]; /* families of which some trouble was over */
     uint32_t n_healed;

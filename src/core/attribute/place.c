@@ -18,7 +18,8 @@ struct scene {
     const char *node;
     bool elsewhere; /* a witness is on another node, or nobody knows where */
     struct intset ranks;
-    bool other; /* a witness that is no rank: the kernel, the scheduler */
+    const char *other;  /* what a witness that is no rank said: the kernel, the scheduler */
+    bool others_differ; /* it said two things */
 };
 
 static bool is_of_place(enum cause c)
@@ -47,21 +48,27 @@ static void hear(const struct judge *j, const struct hit *h, struct scene *s)
     s->node = node;
     if (rank != RANK_NONE)
         intset_add(&s->ranks, rank);
-    s->other |= h->s.layer != LAYER_JOB;
+    if (h->s.layer == LAYER_JOB)
+        return;
+    s->others_differ |= s->other && !streq(s->other, h->s.signature);
+    s->other = h->s.signature;
 }
 
 bool culprit_by_place(struct judge *j)
 {
     struct scene s = {0};
+    const struct hit *p = j->primary ? j->primary : j->telling;
     size_t witnesses;
 
-    if (!j->primary || !is_of_place(j->in->cause) || j->primary->s.advice == ADVICE_STOP ||
-        j->e->roster.nodes.n < NODES_MIN || evidence_healed(j->e, j->primary->s.signature))
+    if (!p || !is_of_place(j->in->cause) || p->s.advice == ADVICE_STOP ||
+        j->e->roster.nodes.n < NODES_MIN || evidence_healed(j->e, p->s.signature))
         return false;
     for (size_t i = 0; i < j->n_current; i++)
         if (is_witness(j, j->current[i]))
             hear(j, j->current[i], &s);
-    witnesses = s.ranks.n + s.other;
+    witnesses = s.ranks.n + (s.other != NULL);
+    if (j->in->class == CLASS_HANG) /* who waits for a disk says nothing itself */
+        witnesses += s.others_differ;
     intset_done(&s.ranks);
     if (!s.node || s.elsewhere)
         return false;

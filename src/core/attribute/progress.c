@@ -193,11 +193,14 @@ static bool stands_below(const struct pace *p, const struct signal *s)
 
 static struct signal of_step_above(const struct pace *p, const struct signal *s)
 {
+    bool single = s->step.loss == NUMBER_NONE || s->step.grad_norm == NUMBER_NONE;
     struct signal whole = *s;
 
+    whole.step.step = p->last.step;
+    if (!single) /* it says enough to be shown itself */
+        return whole;
     whole.line = p->last.line;
     whole.offset = p->last.offset;
-    whole.step.step = p->last.step;
     STR_COPY(whole.text, p->last.text);
     return whole;
 }

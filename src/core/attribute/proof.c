@@ -171,6 +171,8 @@ void proof_collect(struct judge *j)
         add_signal(j, &j->e->finish, 1);
     if (j->in->class == CLASS_HANG && j->e->pace.any)
         add_sample(j, &j->e->pace.last, "");
+    if (j->in->class == CLASS_HANG && j->e->phase != PHASE_STEADY)
+        add_signal(j, &j->e->phase_line, 1);
     if (j->interrupt)
         add_hit(j, j->interrupt);
     if (j->in->class == CLASS_INTERRUPTED && j->notice)

@@ -96,6 +96,8 @@ void roster_add(struct roster *r, const struct entity *who)
         add_address(r, who);
     if (*who->tasks && *who->node)
         add_tasks(r, who);
+    if (*who->node)
+        node_index(r, who->node);
 
     if (who->rank < 0 || who->rank >= ROSTER_RANKS)
         return;

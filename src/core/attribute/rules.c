@@ -13,6 +13,7 @@
  *   ended well                 exit status 0 outweighs every scary line
  *   numbers diverged           a job that computes nonsense has failed although its process lives
  *   a root came first          before the watchdogs spoke, before the scheduler ended the job
+ *   a rank failed first        by an ambiguous error, and the others waited for it
  *   ranks waited               watchdog time-outs without a root
  *   somebody ended it          time limit, preemption, cancel, while it was working
  *   it stood still             a live detector says so, or other output went on without steps
@@ -25,12 +26,13 @@
  *   healthy                    the rest; in doubt nobody is blamed
  */
 
-#define FINISHED_GRACE (2 * USEC_PER_MIN) /* tear-down after the last step may take so long */
-#define SYMPTOM_ALONE  60                 /* confidence that needs no sign of an end beside it */
-#define SYMPTOM_STOPS  50                 /* ... when steps were made and stopped with it */
-#define CASCADE_STRONG 60
-#define GRADIENT_LOST  20 /* lines in a row with nan: more than a loss scale needs to settle */
-#define NOTHING_TOLD   20 /* confidence when no line was understood */
+#define FINISHED_GRACE    (2 * USEC_PER_MIN) /* tear-down after the last step may take so long */
+#define SYMPTOM_ALONE     60                 /* confidence that needs no sign of an end beside it */
+#define SYMPTOM_STOPS     50                 /* ... when steps were made and stopped with it */
+#define CASCADE_STRONG    60
+#define FAILED_CONFIDENCE 30 /* what a rank says of its own end, with others waiting for it */
+#define GRADIENT_LOST     20 /* lines in a row with nan: more than a loss scale needs to settle */
+#define NOTHING_TOLD      20 /* confidence when no line was understood */
 
 static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
 {
@@ -110,13 +112,26 @@ static const struct hit *first_wait_of_job(const struct judge *j)
     return NULL;
 }
 
+/* The decisive line may be the one that explains most, and not the first that tells of its cause.
+ */
+static bool told_before(const struct judge *j, const struct hit *p, const struct hit *w)
+{
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+
+        if (h->s.role == ROLE_ROOT && h->s.cause == p->s.cause && !h->s.hang && hit_before(h, w))
+            return true;
+    }
+    return false;
+}
+
 static bool wait_came_first(const struct judge *j)
 {
     const struct hit *w = first_wait_of_job(j), *p = j->primary;
 
     if (p->s.hang)
         return true;
-    return w && hit_category(p) != CATEGORY_HARDWARE && hit_before(w, p);
+    return w && hit_category(p) != CATEGORY_HARDWARE && !told_before(j, p, w);
 }
 
 /* Signals make programs fail in their own ways: what comes with the scheduler's word or after it is
@@ -174,13 +189,52 @@ static bool is_cut(const struct evidence *e)
     return false;
 }
 
+/* What a rank told of itself before the others waited, if it is not among those that wait: it died,
+ * and what looks like a hang is what it left behind. */
+static const struct hit *failed_before_wait(const struct judge *j)
+{
+    const struct collectives *c = &j->e->waits;
+
+    for (size_t i = 0; i < j->n_current && hit_before(j->current[i], j->first_wait); i++) {
+        const struct hit *h = j->current[i];
+        int32_t rank = h->s.who.rank;
+
+        if (h->s.role == ROLE_SYMPTOM && h->s.layer == LAYER_JOB && !h->s.hang &&
+            h->s.kind == SIGNAL_HIT && h->s.confidence >= FAILED_CONFIDENCE && rank != RANK_NONE &&
+            c->reporters > 0 && !collectives_waits(c, rank))
+            return h;
+    }
+    return NULL;
+}
+
+/* A transport that gave up after all its retries: who waits, waits for what cannot come. */
+static bool network_gave_up(const struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current && hit_before(j->current[i], j->first_wait); i++)
+        if (j->current[i]->s.cause == CAUSE_NETWORK && j->current[i]->s.role == ROLE_CASCADE &&
+            j->current[i]->s.confidence >= CASCADE_STRONG)
+            return true;
+    return false;
+}
+
+static bool rule_failed_before_wait(struct judge *j)
+{
+    const struct hit *h = j->first_wait ? failed_before_wait(j) : NULL;
+
+    if (!h || (j->interrupt && hit_before(j->interrupt, h)))
+        return false;
+    j->primary = h;
+    set(j, CLASS_CRASH, h->s.cause, rules_confidence(j, h->s.cause, h->s.confidence));
+    return true;
+}
+
 static bool rule_waits(struct judge *j)
 {
     const struct hit *telling = telling_wait(j);
     int32_t confidence = 30;
 
     if (!j->first_wait || (j->interrupt && hit_before(j->interrupt, j->first_wait)) ||
-        (j->told_end && !first_wait_of_job(j)))
+        (j->told_end && !first_wait_of_job(j)) || network_gave_up(j))
         return false;
     collectives_judge(&j->e->waits, &j->e->roster.ranks, &j->holdup);
     if (j->holdup.kind == HOLDUP_SILENT && is_cut(j->e)) {
@@ -452,9 +506,11 @@ static bool rule_healthy(struct judge *j)
 void rules_apply(struct judge *j)
 {
     static bool (*const rules[])(struct judge *) = {
-        rule_empty,       rule_ended_well,  rule_numbers,      rule_root,    rule_waits,
-        rule_interrupted, rule_stood_still, rule_soft_repeats, rule_symptom, rule_taken_down,
-        rule_victims,     rule_slow,        rule_told_slow,    rule_healthy,
+        rule_empty,       rule_ended_well,         rule_numbers,
+        rule_root,        rule_failed_before_wait, rule_waits,
+        rule_interrupted, rule_stood_still,        rule_soft_repeats,
+        rule_symptom,     rule_taken_down,         rule_victims,
+        rule_slow,        rule_told_slow,          rule_healthy,
     };
 
     j->in->finished = j->e->finished || all_steps_done(j);

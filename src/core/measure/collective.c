@@ -124,6 +124,11 @@ void collectives_add(struct collectives *c, const struct signal *s)
     w->wait[w->n++] = (struct wait_fact){.fact = *fact, .file = s->file, .line = s->line};
 }
 
+bool collectives_waits(const struct collectives *c, int32_t rank)
+{
+    return rank >= 0 && (size_t)rank < c->n_rank && c->rank[rank];
+}
+
 /* One rank's wait in the group under judgement. */
 struct member {
     int32_t rank;

@@ -33,6 +33,8 @@ void collectives_done(struct collectives *c);
 void collectives_forget(struct collectives *c, uint32_t file); /* what that file reported */
 void collectives_add(struct collectives *c, const struct signal *s);
 
+bool collectives_waits(const struct collectives *c, int32_t rank); /* whether it reported */
+
 enum holdup {
     HOLDUP_UNKNOWN, /* every rank that reports stands at the same place */
     HOLDUP_DESYNC,  /* at one sequence number a few ranks run another operation */

@@ -38,7 +38,7 @@ enum signal_kind {
     SIGNAL_EXIT,       /* a process of the job ended */
     SIGNAL_ACTIVITY,   /* what the job's processes did since the last sample */
     SIGNAL_OUTPUT,     /* output was seen, without other meaning; at most one a second and file,
-                          and one when a rank shows itself for the first time (who.rank) */
+                          and one when a rank or node shows itself for the first time (who) */
     SIGNAL_MAX,
     SIGNAL_INVALID = -EINVAL,
 };
