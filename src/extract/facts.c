@@ -92,6 +92,14 @@ static int64_t read_integer(const struct capture *c)
     return within_limit(read_decimal(c, 0));
 }
 
+bool facts_differ(const struct line_hit *hit)
+{
+    int64_t most = within_limit(read_decimal(&hit->fields[FIELD_SLOWEST], 3));
+    int64_t least = within_limit(read_decimal(&hit->fields[FIELD_FASTEST], 3));
+
+    return most == NUMBER_NONE || least == NUMBER_NONE || most >= least + least / 5;
+}
+
 static int64_t read_step(const struct capture *c)
 {
     int64_t v = read_integer(c);

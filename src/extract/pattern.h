@@ -27,6 +27,8 @@ enum field {
     FIELD_LOSS,
     FIELD_GRAD_NORM,
     FIELD_RATE,
+    FIELD_SLOWEST,
+    FIELD_FASTEST,
     FIELD_SEQ,
     FIELD_OP,
     FIELD_NUMEL,

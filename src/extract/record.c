@@ -178,6 +178,8 @@ static void learn_date(struct record_reader *r, const struct line_hit *hit, cons
 /* What a traceback ends with was raised, whatever its words. */
 static bool speaks(const struct reading *g, const struct line_hit *hit)
 {
+    if (!facts_differ(hit))
+        return false;
     return !hit->dropped_by && (hit->stance == STANCE_TELLS || g->is_exception);
 }
 

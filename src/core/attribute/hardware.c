@@ -159,14 +159,19 @@ static bool is_of_slow_time(const struct judge *j, const struct hit *h)
 /* Thermal limits, straggler reports and the like, of the time since the job is slow. */
 void culprit_slow(struct judge *j)
 {
+    const struct hit *best = NULL;
+
     VEC_FOREACH (&j->e->hits, h) {
         if (!cause_is_hardware(h->s.cause) || h->s.role > ROLE_CONFIRM || !is_of_slow_time(j, h))
             continue;
         culprit_node(j, roster_node_of(&j->e->roster, &h->s.who));
         culprit_rank(j, roster_rank_of(&j->e->roster, &h->s.who));
         culprit_device(j, h->s.who.device);
-        j->telling = h;
+        if (!best || hit_before(h, best))
+            best = h;
     }
+    if (best)
+        j->telling = best;
     if (j->in->culprits.n_ranks > WITNESSES_MAX || j->in->culprits.n_nodes > WITNESSES_MAX) {
         j->in->culprits = (struct culprits){0};
         j->telling = NULL;

@@ -166,6 +166,9 @@ static struct hit *open_hit(struct evidence *e, const struct signal *s, uint64_t
     return h;
 }
 
+/* Steps do not refute a report of slowness: while it comes again and again, the first counts. */
+#define SLOW_REPORTS 100 /* steps between two of them, at most */
+
 void gather_hit(struct evidence *e, const struct signal *s, const struct stream *stream, usec_t now)
 {
     struct signature_facts *g = signature_of(e, s->signature);
@@ -178,8 +181,10 @@ void gather_hit(struct evidence *e, const struct signal *s, const struct stream 
         h = open_hit(e, s, key, now);
     if (!h)
         return;
-    if (h->advance < stream->advance)
+    if (h->count == 0 || stream->advance - h->advance > (s->straggler ? SLOW_REPORTS : 0))
         restart_hit(e, h, s, stream, now);
+    else
+        h->advance = stream->advance;
     h->last_us = now;
     h->last_order = e->order;
     h->count++;

@@ -128,6 +128,18 @@ static void add_numbers(struct judge *j)
         add_rise(j, s);
 }
 
+/* Where something else tells that the numbers are wrong: the line at which they left their range.
+ */
+static void add_onset(struct judge *j)
+{
+    for (uint32_t i = 0; i < j->e->n_loss; i++) {
+        const struct sample *p = series_last_onset(j->e->loss[i]);
+
+        if (p)
+            add_sample(j, p, j->e->loss[i]->signature);
+    }
+}
+
 static void add_waits(struct judge *j)
 {
     for (size_t i = 0; i < j->n_current; i++) {
@@ -159,12 +171,14 @@ void proof_collect(struct judge *j)
         add_hit(j, j->primary);
     if (j->loss)
         add_numbers(j);
+    else if (j->in->class == CLASS_CRASH && j->in->cause == CAUSE_NUMERICAL)
+        add_onset(j);
     if (j->gradient_lost)
         add_sample(j, &j->e->pace.nan, "");
-    if (j->slow)
-        add_rise(j, j->slow);
     if (j->telling)
         add_hit(j, j->telling);
+    if (j->slow)
+        add_rise(j, j->slow);
     if (j->in->class == CLASS_HANG && j->first_wait)
         add_waits(j);
     if (j->in->class == CLASS_HANG && j->in->finished && j->e->finished)

@@ -272,6 +272,16 @@ void series_add(struct series *s, int64_t value, const struct signal *from)
         refresh_level(s);
 }
 
+bool series_beyond(const struct series *s, const struct sample *p)
+{
+    return s->before.n > 0 && p->value > s->level + threshold(s);
+}
+
+const struct sample *series_recent(const struct series *s, uint32_t i)
+{
+    return i < recent_count(s) ? recent_at(s, i) : NULL;
+}
+
 int64_t series_level_before(const struct series *s)
 {
     return s->before.n ? s->level : NUMBER_NONE;

@@ -74,6 +74,10 @@ void series_add(struct series *s, int64_t value, const struct signal *from);
 int64_t series_level_before(const struct series *s); /* NUMBER_NONE: nothing measured yet */
 int64_t series_level_after(const struct series *s);  /* of the rise that goes on, or NUMBER_NONE */
 
+bool series_beyond(const struct series *s, const struct sample *p); /* above the band */
+/* i-th last value, 0 = the newest; NULL: not kept. */
+const struct sample *series_recent(const struct series *s, uint32_t i);
+
 /* Median of at most SERIES_WINDOW values; n > 0. */
 int64_t series_median(const int64_t *v, size_t n);
 

@@ -13,6 +13,7 @@
 #define RISE_LINES_SHORT 5 /* enough when they span many steps, or updates are skipped */
 #define RISE_STEPS       30
 #define KEPT_PER_MILLE   700 /* of the peak's height */
+#define JUMP_PER_MILLE   100
 #define CLIMB_PER_MILLE  300
 #define CLIMB_LINES      100
 #define NAN_LINES        3
@@ -54,6 +55,25 @@ static bool has_risen(const struct series *s, bool collapsing)
     if (collapsing || steps_since_onset(s) >= RISE_STEPS)
         lines = RISE_LINES_SHORT;
     return s->open_n >= lines && per_mille_above(series_level_after(s), s->level) >= RISE_PER_MILLE;
+}
+
+/* In a steep descent the band is wide; a value far above the one before it is no descent. */
+static bool jumped(const struct series *s, uint32_t i)
+{
+    const struct sample *p = series_recent(s, i), *before = series_recent(s, i + 1);
+
+    return before && per_mille_above(p->value, before->value) > JUMP_PER_MILLE;
+}
+
+const struct sample *series_last_onset(const struct series *s)
+{
+    const struct sample *first = NULL, *p;
+
+    if (s->open)
+        return s->n_onset > 0 ? &s->onset[0] : NULL;
+    for (uint32_t i = 0; (p = series_recent(s, i)) && (series_beyond(s, p) || jumped(s, i)); i++)
+        first = p;
+    return first;
 }
 
 enum divergence loss_diverged(const struct series *s, bool collapsing)

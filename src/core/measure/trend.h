@@ -14,6 +14,9 @@ enum divergence {
 };
 
 /* collapsing: the optimizer skips nearly every update of late, so less rise is needed. */
+/* The first of the last values that left the band, however few; NULL: the last one is within it. */
+const struct sample *series_last_onset(const struct series *s);
+
 enum divergence loss_diverged(const struct series *loss, bool collapsing);
 
 /* Whether steps take longer than before and have done so long enough to be no hiccup. rate: the
