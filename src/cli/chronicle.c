@@ -124,14 +124,18 @@ static void set_time(json_t *j, const char *key, usec_t t)
 
 static json_t *decision_json(const struct decision_facts *d)
 {
-    json_t *j = json_object();
+    json_t *j = json_object(), *without = json_array();
 
+    for (uint32_t i = 0; i < d->n_without; i++)
+        json_array_append_new(without, json_string(d->without[i]));
     set_text(j, "action", action_name(d->action));
     set_text(j, "rule", d->rule);
     set_text(j, "why", d->why);
     set_number(j, "used", d->used, -1);
     set_number(j, "allowed", d->allowed, -1);
     set_seconds(j, "delay_s", d->delay);
+    set_number(j, "after_step", d->after_step, STEP_NONE);
+    json_object_set_new(j, "without", without);
     return j;
 }
 

@@ -756,4 +756,5 @@ def test_the_same_failure_at_the_same_step_is_told_to_the_job(run, verb, replays
     assert "leaves out what follows 6" in r.out.lines
     attempts = json.loads(verb("explain", "job", "--format", "json").stdout)["attempts"]
     assert [a["decision"]["rule"] for a in attempts] == ["advanced", "same-step", "completed"]
+    assert [a["decision"]["after_step"] for a in attempts] == [None, 6, None]
     replays()

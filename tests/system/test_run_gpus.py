@@ -63,6 +63,7 @@ def test_a_bad_gpu_is_kept_out(on_gpus, chosen, rest):
     assert result.stdout.splitlines()[-1] == f"attempt 2 has {rest} "
     decision = run["attempts"][0]["decision"]
     assert decision["action"] == "restart-excluding"
+    assert decision["without"] == ["0000:4d:00"]
     assert "without GPU 0000:4d:00" in decision["why"]
     assert "without GPU 0000:4d:00" in result.stderr
 
