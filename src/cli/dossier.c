@@ -34,6 +34,8 @@ struct reading {
     uint64_t first_line, last_line;
     usec_t begun_us; /* clock of the beginning that was found last */
     bool begun;
+    int64_t first_step; /* STEP_NONE: none yet */
+    usec_t first_us;    /* its clock */
     /* second pass: what is before is another attempt's */
     uint64_t from_line;
     usec_t from_us;
@@ -132,6 +134,10 @@ static void find_beginning(void *ctx, const struct signal *s)
 
     if (s->time_us != USEC_UNKNOWN)
         r->time_us = s->time_us;
+    if (s->kind == SIGNAL_STEP && r->first_step == STEP_NONE && s->step.step != STEP_NONE) {
+        r->first_step = s->step.step;
+        r->first_us = r->time_us;
+    }
     if (!split_add(&r->split, s))
         return;
     r->begun = true;
@@ -258,6 +264,8 @@ static struct reading reading_of(struct dossier *d, uint32_t file, struct eviden
         .evidence = e,
         .first_line = 1,
         .begun_us = USEC_UNKNOWN,
+        .first_step = STEP_NONE,
+        .first_us = USEC_UNKNOWN,
         .from_us = USEC_UNKNOWN,
         .time_us = USEC_UNKNOWN,
     };
@@ -282,39 +290,78 @@ static void judge_one(struct dossier *d, struct matcher *m, struct progress_hook
     evidence_free(r.evidence);
 }
 
-static uint64_t find_last_beginning(struct dossier *d, uint32_t file, struct matcher *m,
-                                    struct progress_hook *progress, usec_t *latest_us)
+/* What the first pass finds out about a file. */
+struct survey {
+    uint32_t file;
+    uint64_t from_line;
+    int64_t first_step;
+    usec_t first_us;
+};
+
+static struct survey survey_file(struct dossier *d, uint32_t file, struct matcher *m,
+                                 struct progress_hook *progress, usec_t *latest_us)
 {
     struct reading r = reading_of(d, file, NULL);
 
-    if (d->files.v[file].twin || !is_rereadable(d->files.v[file].path) || d->files.v[file].node)
-        return 0;
-    read_file(&d->files.v[file], m, &r, find_beginning, progress);
+    if (!d->files.v[file].twin && is_rereadable(d->files.v[file].path) && !d->files.v[file].node)
+        read_file(&d->files.v[file], m, &r, find_beginning, progress);
     if (r.begun && r.begun_us != USEC_UNKNOWN &&
         (*latest_us == USEC_UNKNOWN || r.begun_us > *latest_us))
         *latest_us = r.begun_us;
-    return r.begun ? r.from_line : 0;
+    return (struct survey){file, r.begun ? r.from_line : 0, r.first_step, r.first_us};
+}
+
+static bool is_before(const struct survey *a, const struct survey *b, bool by_clock)
+{
+    return by_clock ? a->first_us < b->first_us : a->first_step < b->first_step;
+}
+
+/* The files that show steps in the order of these: a rotated log is named in any order ("train.log
+ * train.log.1"). The others stay where they are. */
+static void sort_by_steps(struct survey *v, size_t n)
+{
+    bool by_clock = true;
+
+    for (size_t i = 0; i < n; i++)
+        by_clock &= v[i].first_step == STEP_NONE || v[i].first_us != USEC_UNKNOWN;
+    for (size_t i = 1; i < n; i++) {
+        size_t at = i;
+
+        for (size_t j = i; v[i].first_step != STEP_NONE && j-- > 0;) {
+            if (v[j].first_step == STEP_NONE)
+                continue;
+            if (!is_before(&v[at], &v[j], by_clock))
+                break;
+            struct survey moved = v[j];
+
+            v[j] = v[at];
+            v[at] = moved;
+            at = j;
+        }
+    }
 }
 
 static void judge_many(struct dossier *d, struct matcher *m, struct progress_hook *progress)
 {
     _cleanup_(evidence_freep) struct evidence *e = evidence_new();
-    VEC(uint64_t) from = {0};
+    VEC(struct survey) order = {0};
     usec_t latest = USEC_UNKNOWN;
 
     for (uint32_t i = 0; i < d->files.n; i++)
-        *VEC_PUSH(&from) = find_last_beginning(d, i, m, progress, &latest);
-    for (uint32_t i = 0; i < d->files.n; i++) {
-        struct reading r = reading_of(d, i, e);
+        *VEC_PUSH(&order) = survey_file(d, i, m, progress, &latest);
+    sort_by_steps(order.v, order.n);
+    VEC_FOREACH (&order, o) {
+        struct dossier_file *f = &d->files.v[o->file];
+        struct reading r = reading_of(d, o->file, e);
 
-        if (d->files.v[i].twin || (d->files.v[i].bad && d->files.v[i].bytes == 0))
+        if (f->twin || (f->bad && f->bytes == 0))
             continue;
-        d->files.v[i].bad = false; /* the second pass finds the same fault, after what is good */
-        r.from_line = from.v[i];
-        r.from_us = d->files.v[i].node ? USEC_UNKNOWN : latest;
-        read_file(&d->files.v[i], m, &r, take_after_beginning, progress);
+        f->bad = false; /* the second pass finds the same fault, after what is good */
+        r.from_line = o->from_line;
+        r.from_us = f->node ? USEC_UNKNOWN : latest;
+        read_file(f, m, &r, take_after_beginning, progress);
     }
-    VEC_DONE(&from);
+    VEC_DONE(&order);
     attribute(e, ENDING_UNKNOWN, &d->incident);
 }
 

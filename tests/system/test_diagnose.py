@@ -466,3 +466,34 @@ def test_a_file_that_is_given_twice_counts_once(reknit, tmp_path):
     assert [e["count"] for e in twice["evidence"]] == [e["count"] for e in once["evidence"]]
     v = verdict(reknit("diagnose", "--format", "json", "--node", f"n17={log}", log))
     assert v["culprits"]["nodes"] == ["n17"]
+
+
+def test_a_rotated_log_is_one_series_in_any_order(reknit, tmp_path):
+    old, new = tmp_path / "train.log.1", tmp_path / "train.log"
+    old.write_text(steps(1, 60) + ECC)
+    new.write_text(steps(61, 66) + "".join(f"iter {i}: loss 9.{i:04d}, time 250.00ms, mfu 41.20%\n"
+                                           for i in range(67, 100)))
+    for files in ([old, new], [new, old]):
+        v = verdict(reknit("diagnose", "--format", "json", *files))
+        assert v["cause"] == "numerical"
+        assert (v["progress"]["first_step"], v["progress"]["last_step"]) == (1, 99)
+        assert v["evidence"][0]["file"] == str(new)
+    # Beside each other, the files of two ranks do not go on from one another.
+    other = tmp_path / "rank1.log"
+    other.write_text(steps(1, 60))
+    v = verdict(reknit("diagnose", "--format", "json", other, old))
+    assert v["cause"] == "gpu-hardware"
+
+
+def test_steps_without_a_clock_do_not_make_a_silence(reknit, tmp_path):
+    log = tmp_path / "job.out"
+    begin = "2025-03-01T10:00:00Z INFO launcher: starting 8 workers on gpu-a1\n"
+    end = ("slurmstepd: error: *** JOB 93 ON gpu-a1 CANCELLED AT 2025-03-01T12:30:17 DUE TO"
+           " PREEMPTION ***\n")
+    log.write_text(begin + launch() + steps(1, 40) + end)
+    v = verdict(reknit("diagnose", "--format", "json", log))
+    assert (v["class"], v["cause"]) == ("interrupted", "preemption")
+    clocked = "".join(f"2025-03-01T10:0{i // 6}:{i % 6}0Z iter {i}: loss 2.{i}, time 250.00ms\n"
+                      for i in range(1, 50))
+    log.write_text(begin + launch() + clocked + end)
+    assert verdict(reknit("diagnose", "--format", "json", log))["class"] == "hang"

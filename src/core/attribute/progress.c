@@ -6,6 +6,31 @@
 /* Steps: whether they lead forward, how long they take, what their numbers say. A step that other
  * ranks print too, or later, is no progress; a counter that starts anew is. */
 
+/* Waits and ends that the same file reported before this step are over. */
+static void forget_survived(struct evidence *e, uint32_t file)
+{
+    if (e->waits.reporters > 0)
+        collectives_forget(&e->waits, file);
+    if (e->finished && e->finish.file == file)
+        e->finished = false;
+    intset_clear(&e->stopped);
+    intset_clear(&e->blocked);
+}
+
+/* A log that was rotated, or begun anew by the next attempt, goes on in another file: what its
+ * earlier part complains of at the end has been survived. */
+static void continue_track(struct evidence *e, const struct signal *s)
+{
+    VEC_FOREACH (&e->tracks, t) {
+        if (t->file == s->file || !streq(t->signature, s->signature) || t->file >= e->streams.n ||
+            t->highest == STEP_NONE || s->step.step <= t->highest)
+            continue;
+        e->streams.v[t->file].advance++;
+        e->advances++;
+        forget_survived(e, t->file);
+    }
+}
+
 static struct track *track_of(struct evidence *e, const struct signal *s)
 {
     struct track *t;
@@ -15,6 +40,7 @@ static struct track *track_of(struct evidence *e, const struct signal *s)
             return have;
     if (e->tracks.n == TRACKS_MAX)
         return &e->tracks.v[TRACKS_MAX - 1];
+    continue_track(e, s);
     t = VEC_PUSH(&e->tracks);
     *t = (struct track){.file = s->file, .highest = STEP_NONE, .total = NUMBER_NONE};
     STR_COPY(t->signature, s->signature);
@@ -49,9 +75,15 @@ static bool track_advances(struct track *t, int64_t step)
 static struct series *series_for(struct series **list, uint32_t *n, const struct series_rule *rule,
                                  const struct signal *s)
 {
-    for (uint32_t i = 0; i < *n; i++)
-        if (streq(list[i]->signature, s->signature))
-            return list[i]->rank == s->who.rank && list[i]->file == s->file ? list[i] : NULL;
+    for (uint32_t i = 0; i < *n; i++) {
+        if (!streq(list[i]->signature, s->signature))
+            continue;
+        if (list[i]->rank != s->who.rank ||
+            (list[i]->file != s->file && !series_precedes(list[i], s)))
+            return NULL;
+        list[i]->file = s->file;
+        return list[i];
+    }
     if (*n == SERIES_MAX)
         return NULL;
     list[*n] = xnew(struct series);
@@ -143,17 +175,6 @@ static void note_progress_line(struct evidence *e, const struct signal *s, usec_
     p->any = true;
     e->phase = PHASE_STEADY;
     gather_sign_of_work(e);
-}
-
-/* Waits and ends that the same file reported before this step are over. */
-static void forget_survived(struct evidence *e, uint32_t file)
-{
-    if (e->waits.reporters > 0)
-        collectives_forget(&e->waits, file);
-    if (e->finished && e->finish.file == file)
-        e->finished = false;
-    intset_clear(&e->stopped);
-    intset_clear(&e->blocked);
 }
 
 static void note_gradient(struct pace *p, const struct signal *s)

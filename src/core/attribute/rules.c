@@ -274,11 +274,13 @@ static bool is_zone_shift(usec_t gap, usec_t slack)
     return gap >= USEC_PER_HOUR - slack && (rest <= slack || rest >= USEC_PER_HOUR - slack);
 }
 
+/* Only where the last step shows its own clock: with those of a scheduler or collector around it,
+ * it may have been made at any time since the last of them. */
 static usec_t gap_before_interrupt(const struct judge *j)
 {
     usec_t slack = 30 * USEC_PER_SEC, gap;
 
-    if (j->interrupt->s.time_us == USEC_UNKNOWN || j->e->pace.last_us == USEC_UNKNOWN)
+    if (j->interrupt->s.time_us == USEC_UNKNOWN || j->e->pace.last.time_us == USEC_UNKNOWN)
         return 0;
     gap = j->interrupt->time_us - j->e->pace.last_us;
     if (j->in->progress.median_step != NUMBER_NONE &&

@@ -282,6 +282,12 @@ const struct sample *series_recent(const struct series *s, uint32_t i)
     return i < recent_count(s) ? recent_at(s, i) : NULL;
 }
 
+bool series_precedes(const struct series *s, const struct signal *step)
+{
+    return s->n > 0 && recent_at(s, 0)->step != STEP_NONE &&
+           step->step.step > recent_at(s, 0)->step;
+}
+
 int64_t series_level_before(const struct series *s)
 {
     return s->before.n ? s->level : NUMBER_NONE;

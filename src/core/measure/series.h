@@ -42,7 +42,7 @@ struct series_window {
 struct series {
     const struct series_rule *rule;
     char signature[SIGNATURE_MAX]; /* of the lines it is read from */
-    uint32_t file;                 /* ... of one file */
+    uint32_t file;                 /* ... of one file, or of those that a log was rotated into */
     int32_t rank;                  /* ... and of one rank */
     uint64_t n;                    /* values seen */
     struct series_window before, after;
@@ -70,6 +70,9 @@ extern const struct series_rule series_loss, series_step_time;
 
 void series_init(struct series *s, const struct series_rule *rule, const struct signal *from);
 void series_add(struct series *s, int64_t value, const struct signal *from);
+
+/* Whether the series ends before the step: another file goes on where its own ended. */
+bool series_precedes(const struct series *s, const struct signal *step);
 
 int64_t series_level_before(const struct series *s); /* NUMBER_NONE: nothing measured yet */
 int64_t series_level_after(const struct series *s);  /* of the rise that goes on, or NUMBER_NONE */
