@@ -5,6 +5,7 @@
 /* What the parts of a session share; for src/cli/session*.c alone. */
 
 #include "action/local.h"
+#include "cli/home.h"
 #include "cli/say.h"
 #include "cli/session.h"
 #include "cli/state.h"

@@ -5,15 +5,11 @@
 /* Where jobs leave their traces: ROOT/NAME/{lock,journal.db,run-N/}. ROOT is $REKNIT_STATE_DIR, or
  * $XDG_STATE_HOME/reknit, or ~/.local/state/reknit. */
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "core/model/event.h"
 
 #include <limits.h>
 #include <stdbool.h>
-#include <sys/types.h>
-
-#define RUN_ID_LEN 17 /* 16 hexadecimal digits */
 
 /* Letters, digits, "._-+@", not beginning with a dot or dash: a folder name, safe to type. */
 bool state_name_is_valid(const char *name);
@@ -24,39 +20,14 @@ void state_default_name(char *const *argv, char ret[JOB_NAME_LEN]);
 int state_root(char ret[PATH_MAX], struct err *e);
 int state_journal_path(const char *name, char ret[PATH_MAX], struct err *e);
 
+/* printf into a path; -ENAMETOOLONG, and what e says then is about the state folder. */
+int state_path(char ret[PATH_MAX], struct err *e, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* mkdir -p, for this user alone. An error too when nothing can be written there. */
 int state_make_folders(const char *path, struct err *e);
 
 /* Calls fn for the name of each job that has a journal, sorted. */
 int state_each_job(int (*fn)(void *ctx, const char *name), void *ctx, struct err *e);
-
-/* A job's folder, held by this process and by nobody else. */
-struct job_home {
-    char path[PATH_MAX];     /* ROOT/NAME */
-    char run_path[PATH_MAX]; /* ROOT/NAME/run-N */
-    char run_id[RUN_ID_LEN]; /* REKNIT_RUN of its processes */
-    unsigned run;
-    int lock;         /* the keeper holds it too: it lasts until no process is left */
-    size_t leftovers; /* processes of the last run that had to be killed */
-};
-
-/* Makes the folder and takes the lock. -EBUSY: somebody runs that job now; the text says who.
- * Waits while the keeper of a run whose reknit was killed still ends its processes, and kills what
- * a run left that lost its keeper too. Then makes run-N, and forgets the oldest of many runs. On
- * failure ret is as it was, but for its path. */
-int job_home_open(const char *name, struct job_home *ret, struct err *e);
-void job_home_close(struct job_home *h); /* the run ended in order: nothing is left behind */
-
-/* Moves the file, which belongs to the runs before this one, into the folder of the last of them.
- */
-void job_home_archive(const struct job_home *h, const char *path);
-
-/* So that the next run can find the processes even if everything here is killed: the cgroup they
- * are in ("" = none), and the session that the first of them leads (0 = it is not there yet). */
-void job_home_note_attempt(struct job_home *h, const char *cgroup, pid_t session);
-
-/* Whether the lock is still where others look for it. When it or the folder was deleted, another
- * run of the job may have begun, and this one must start nothing more. */
-bool job_home_is_held(const struct job_home *h);
 
 #endif

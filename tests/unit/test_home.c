@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "cli/state.h"
+#include "cli/home.h"
 
 #include <errno.h>
 #include <fcntl.h>
