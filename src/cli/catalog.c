@@ -35,6 +35,18 @@ static void print_complaint(void *ctx, const struct entry *e, const char *compla
     fprintf(stderr, "%s:%u: %s: %s\n", e->file, e->line, e->id, complaint);
 }
 
+/* To replace an entry is a right of the site's, and easily done by mistake. */
+static void tell_replaced(const struct catalog *c)
+{
+    for (size_t i = 0; i < catalog_size(c); i++) {
+        const struct entry *e = catalog_entry(c, i);
+
+        if (e->replaced_file)
+            printf("%s:%u: %s: replaces the one of %s:%u\n", e->file, e->line, e->id,
+                   e->replaced_file, e->replaced_line);
+    }
+}
+
 static int run_check(struct matcher *m)
 {
     const struct catalog *c = matcher_catalog(m);
@@ -46,6 +58,7 @@ static int run_check(struct matcher *m)
         fprintf(stderr, "%zu faults in %zu entries\n", faults, catalog_size(c));
         return EXIT_TROUBLE;
     }
+    tell_replaced(c);
     printf("%zu entries agree with their %zu examples\n", catalog_size(c), lines);
     return EXIT_OK;
 }

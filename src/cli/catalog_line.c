@@ -93,6 +93,8 @@ static void print_entry(FILE *f, const struct entry *e, const struct signal *s)
     if (s->advice != ADVICE_NONE)
         fprintf(f, ", advice %s", advice_name(s->advice));
     fprintf(f, "\n    %s:%u", e->file, e->line);
+    if (e->replaced_file)
+        fprintf(f, ", replaces %s:%u", e->replaced_file, e->replaced_line);
     if (*e->source)
         fprintf(f, ", after: %s", e->source);
     fputc('\n', f);
@@ -167,10 +169,10 @@ static json_t *make_fields(const struct line_hit *hit)
 static json_t *make_hit(struct matcher *m, const struct reading *r, const struct line_hit *hit)
 {
     struct signal s = signal_of(m, r, hit);
-    json_t *o = json_pack("{s:s, s:b, s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:s}", "signature",
+    json_t *o = json_pack("{s:s, s:b, s:s, s:s, s:s, s:s, s:f, s:s, s:s, s:i, s:s}", "signature",
                           s.signature, "speaks", hit_speaks(hit), "role", role_name(s.role),
                           "cause", cause_name(s.cause), "blame", blame_name(s.blame), "advice",
-                          advice_name(s.advice), "confidence", s.confidence, "layer",
+                          advice_name(s.advice), "confidence", s.confidence / 100.0, "layer",
                           layer_name(s.layer), "file", hit->entry->file, "entry_line",
                           (int)hit->entry->line, "pattern", hit->pattern);
 
@@ -201,7 +203,7 @@ void catalog_line_json(FILE *f, struct matcher *m, const char *raw, size_t len)
                   "node", text_or_null(line->node, strlen(line->node)), "time",
                   line->time_us == USEC_UNKNOWN ? json_null() : json_string(time), "repeats",
                   (int)line->repeats, "matches", matches);
-    json_dumpf(o, f, JSON_COMPACT);
+    json_dumpf(o, f, JSON_COMPACT | JSON_REAL_PRECISION(6));
     fputc('\n', f);
     json_decref(o);
     reading_free(r);

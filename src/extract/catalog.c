@@ -178,22 +178,24 @@ static void setup_cyaml(cyaml_config_t *config, struct complaint *c)
     };
 }
 
-/* The line on which `id: ID` stands in the text, 0 when it cannot be found. */
-static unsigned find_line(const char *text, size_t len, const char *id)
+/* The line on which `KEY: VALUE` stands in the text, behind line `after`; 0 when it cannot be
+ * found. Entries come in the order of their lines. */
+static unsigned find_line(const char *text, size_t len, const char *name, const char *id,
+                          unsigned after)
 {
-    size_t n = strlen(id);
+    size_t n = strlen(id), name_len = strlen(name);
     unsigned line = 1;
 
     for (const char *s = text, *end = text + len; s < end; line++) {
         const char *eol = memchr(s, '\n', (size_t)(end - s));
-        const char *key = memmem(s, (size_t)((eol ? eol : end) - s), "id:", 3);
+        const char *key = memmem(s, (size_t)((eol ? eol : end) - s), name, name_len);
 
         if (!eol)
             eol = end;
         if (key) {
-            for (key += 3; key < eol && (*key == ' ' || *key == '"' || *key == '\''); key++)
+            for (key += name_len; key < eol && (*key == ' ' || *key == '"' || *key == '\''); key++)
                 ;
-            if ((size_t)(eol - key) >= n && memcmp(key, id, n) == 0 &&
+            if (line > after && (size_t)(eol - key) >= n && memcmp(key, id, n) == 0 &&
                 (key + n == eol || !(isalnum((unsigned char)key[n]) || key[n] == '_' ||
                                      key[n] == '.' || key[n] == '-')))
                 return line;
@@ -330,13 +332,18 @@ static int check_id(const struct place *p)
 static int insert_entry(struct catalog *c, const struct place *p, const struct entry *e,
                         unsigned rank)
 {
+    struct entry replaced;
+
     for (size_t i = 0; i < c->entries.n; i++) {
         if (!streq(c->entries.v[i].id, e->id))
             continue;
         if (c->ranks.v[i] == rank)
             return complain(p, "the id is used already, at %s:%u", c->entries.v[i].file,
                             c->entries.v[i].line);
+        replaced = c->entries.v[i];
         c->entries.v[i] = *e;
+        c->entries.v[i].replaced_file = replaced.file;
+        c->entries.v[i].replaced_line = replaced.line;
         c->ranks.v[i] = rank;
         return 0;
     }
@@ -376,10 +383,10 @@ static int add_signature(struct catalog *c, const struct origin *o, const struct
 }
 
 static int add_xid(struct catalog *c, const struct origin *o, const struct raw_xid *raw,
-                   struct err *err)
+                   unsigned line, struct err *err)
 {
     char id[32];
-    struct place p = {.file = o->name, .id = id, .e = err};
+    struct place p = {.file = o->name, .line = line, .id = id, .e = err};
     struct raw_signature as_signature = {
         .role = raw->role,
         .cause = raw->cause,
@@ -433,6 +440,7 @@ static int add_text(struct catalog *c, const char *name, unsigned rank, const ch
     cyaml_config_t config;
     struct origin *o;
     struct raw_file *raw = NULL;
+    unsigned line = 0;
     cyaml_err_t err;
     int r;
 
@@ -449,13 +457,22 @@ static int add_text(struct catalog *c, const char *name, unsigned rank, const ch
     o = VEC_PUSH(&c->origins);
     *o = (struct origin){.name = printable(name), .rank = rank, .raw = raw};
     for (unsigned i = 0; i < raw->signatures_count; i++) {
-        r = add_signature(c, o, &raw->signatures[i], find_line(text, len, raw->signatures[i].id),
-                          e);
+        unsigned found = find_line(text, len, "id:", raw->signatures[i].id, line);
+
+        line = found ? found : line;
+        r = add_signature(c, o, &raw->signatures[i], found, e);
         if (r < 0)
             return r;
     }
+    line = 0;
     for (unsigned i = 0; i < raw->xids_count; i++) {
-        r = add_xid(c, o, &raw->xids[i], e);
+        char code[16];
+        unsigned found;
+
+        snprintf(code, sizeof(code), "%d", raw->xids[i].code);
+        found = find_line(text, len, "code:", code, line);
+        line = found ? found : line;
+        r = add_xid(c, o, &raw->xids[i], found, e);
         if (r < 0)
             return r;
     }
@@ -522,6 +539,22 @@ static int add_builtin(struct catalog *c, struct err *e)
     return 0;
 }
 
+/* Whether the folder was read already, under this name or another. */
+static bool is_read(const char *const *dirs, size_t i)
+{
+    struct stat a, b;
+
+    if (stat(dirs[i], &a) < 0)
+        return false;
+    for (size_t j = 0; j <= i; j++) {
+        const char *other = j == i ? CATALOG_SITE_DIR : dirs[j];
+
+        if (stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+            return true;
+    }
+    return false;
+}
+
 int catalog_load(const char *const *dirs, size_t n_dirs, struct catalog **ret, struct err *e)
 {
     _cleanup_(catalog_freep) struct catalog *c = xnew(struct catalog);
@@ -530,7 +563,7 @@ int catalog_load(const char *const *dirs, size_t n_dirs, struct catalog **ret, s
     if (r >= 0)
         r = add_dir(c, CATALOG_SITE_DIR, 1, true, e);
     for (size_t i = 0; i < n_dirs && r >= 0; i++)
-        r = add_dir(c, dirs[i], (unsigned)i + 2, false, e);
+        r = is_read(dirs, i) ? 0 : add_dir(c, dirs[i], (unsigned)i + 2, false, e);
     if (r < 0)
         return r;
     *ret = TAKE(c);

@@ -310,3 +310,36 @@ def test_install_honours_the_prefix(top, built, tmp_path, prefix):
         [tmp_path / f"dest{to}/share/page.txt"]
     assert done.stdout == f"installed into {tmp_path}/dest{to}\n"
     assert (built / "reknit-options").read_text() == f"-Dwerror=true -Dprefix={to}\n"
+
+
+OWN_ENTRY = """signatures:
+  - id: cuda.ecc
+    role: root
+    cause: gpu-hardware
+    patterns: ['uncorrectable ECC error']
+    examples: {match: ['uncorrectable ECC error']}
+"""
+
+
+def test_catalog_says_which_entries_are_replaced_and_where_ids_stand_twice(reknit, tmp_path):
+    own = tmp_path / "own.yaml"
+    own.write_text(OWN_ENTRY)
+    for folders in (["--catalog", tmp_path], ["--catalog", tmp_path, "--catalog", f"{tmp_path}/."]):
+        run = reknit("catalog", *folders, "check")
+        assert run.returncode == 0, run.stderr
+        assert run.stdout.count("replaces") == 1
+        assert f"{own}:2: cuda.ecc: replaces the one of catalog/cuda.yaml:" in run.stdout
+    assert "replaces" not in reknit("catalog", "check").stdout
+    run = reknit("catalog", "--catalog", tmp_path, "explain", "uncorrectable ECC error")
+    assert f"{own}:2, replaces catalog/cuda.yaml:" in run.stdout
+    own.write_text(OWN_ENTRY + "".join(OWN_ENTRY.splitlines(True)[1:]))
+    run = reknit("catalog", "--catalog", tmp_path, "check")
+    assert f"{own}:7: cuda.ecc: the id is used already, at {own}:2" in run.stderr
+    own.write_text("xids:\n" + "  - {code: 79, role: root, cause: gpu-hardware}\n" * 2)
+    run = reknit("catalog", "--catalog", tmp_path, "check")
+    assert f"{own}:3: xid 79: the code is used already" in run.stderr
+
+
+def test_confidence_in_json_is_a_share(reknit):
+    run = reknit("catalog", "explain", "--format", "json", "uncorrectable ECC error encountered")
+    assert '"confidence":0.95' in run.stdout
