@@ -48,16 +48,19 @@ bool shuffle_possible(const struct shuffle_letters *letters, const char *word, s
 {
     unsigned capitals = 0;
 
+    for (size_t i = 0; i < word_len; i++)
+        capitals += isupper((unsigned char)word[i]) != 0;
+    if (word_len < SHUFFLE_WORD_MIN || capitals < CAPITALS_MIN)
+        return false;
     for (size_t i = 0; i < word_len; i++) {
         unsigned need = 0;
 
-        capitals += isupper((unsigned char)word[i]) != 0;
         for (size_t j = 0; j < word_len; j++)
             need += 2u * (word[j] == word[i]);
         if (letters->n[(unsigned char)word[i]] < need)
             return false;
     }
-    return word_len >= SHUFFLE_WORD_MIN && capitals >= CAPITALS_MIN;
+    return true;
 }
 
 struct copies {
