@@ -19,9 +19,9 @@
  *
  * Several files of a job are attempts in parallel: stdout has the steps, stderr the launcher's
  * lines, and only one of them may show where an attempt begins. So they are read twice. The first
- * pass finds the last beginning in each file (and the latest clock of all of them), the second
- * takes what comes after it. What is no regular file (standard input, a pipe) cannot be read twice
- * and is taken whole. */
+ * pass finds the last beginning in each file (and the latest clock of all of them) and judges what
+ * the file alone shows of the attempts before it; the second takes what comes after it. What is no
+ * regular file (standard input, a pipe) cannot be read twice and is taken whole. */
 
 #define PROGRESS_EVERY ((uint64_t)4 << 20)
 #define START_SLACK    (2 * USEC_PER_SEC) /* clocks of the processes of one job */
@@ -107,9 +107,19 @@ static void remember_attempt(struct reading *r)
         d->attempts_dropped++;
     }
     a = VEC_PUSH(&d->attempts);
+    a->file = r->file;
     a->first_line = r->first_line;
     a->last_line = r->last_line;
     attribute(r->evidence, ENDING_UNKNOWN, &a->incident);
+}
+
+/* The attempt ends before this signal. */
+static void close_attempt(struct reading *r, const struct signal *s)
+{
+    remember_attempt(r);
+    evidence_free(r->evidence);
+    r->evidence = evidence_new();
+    r->first_line = s->line;
 }
 
 /* The only file of a job. */
@@ -117,12 +127,8 @@ static void take_alone(void *ctx, const struct signal *s)
 {
     struct reading *r = ctx;
 
-    if (split_add(&r->split, s)) {
-        remember_attempt(r);
-        evidence_free(r->evidence);
-        r->evidence = evidence_new();
-        r->first_line = s->line;
-    }
+    if (split_add(&r->split, s))
+        close_attempt(r, s);
     r->last_line = s->line;
     r->d->signals++;
     evidence_add(r->evidence, s);
@@ -138,11 +144,14 @@ static void find_beginning(void *ctx, const struct signal *s)
         r->first_step = s->step.step;
         r->first_us = r->time_us;
     }
-    if (!split_add(&r->split, s))
-        return;
-    r->begun = true;
-    r->from_line = s->line;
-    r->begun_us = r->time_us;
+    if (split_add(&r->split, s)) {
+        close_attempt(r, s);
+        r->begun = true;
+        r->from_line = s->line;
+        r->begun_us = r->time_us;
+    }
+    r->last_line = s->line;
+    evidence_add(r->evidence, s);
 }
 
 static void take_after_beginning(void *ctx, const struct signal *s)
@@ -301,13 +310,14 @@ struct survey {
 static struct survey survey_file(struct dossier *d, uint32_t file, struct matcher *m,
                                  struct progress_hook *progress, usec_t *latest_us)
 {
-    struct reading r = reading_of(d, file, NULL);
+    struct reading r = reading_of(d, file, evidence_new());
 
     if (!d->files.v[file].twin && is_rereadable(d->files.v[file].path) && !d->files.v[file].node)
         read_file(&d->files.v[file], m, &r, find_beginning, progress);
     if (r.begun && r.begun_us != USEC_UNKNOWN &&
         (*latest_us == USEC_UNKNOWN || r.begun_us > *latest_us))
         *latest_us = r.begun_us;
+    evidence_free(r.evidence);
     return (struct survey){file, r.begun ? r.from_line : 0, r.first_step, r.first_us};
 }
 
@@ -408,7 +418,7 @@ size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn f
         judge_one(d, m, &progress);
     else
         judge_many(d, m, &progress);
-    if (d->attempts.n > 0 && is_void(&d->incident)) {
+    if (d->files.n == 1 && d->attempts.n > 0 && is_void(&d->incident)) {
         d->incident = d->attempts.v[d->attempts.n - 1].incident;
         d->attempts.n--;
     }

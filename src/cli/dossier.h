@@ -22,8 +22,9 @@ struct dossier_file {
     char error[480];
 };
 
-/* An earlier attempt in the same file. */
+/* An earlier attempt, as the part of one file shows it. */
 struct attempt {
+    uint32_t file;
     uint64_t first_line, last_line;
     struct incident incident;
 };

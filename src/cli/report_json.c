@@ -98,6 +98,7 @@ static json_t *make_attempts(const struct dossier *d)
     VEC_FOREACH (&d->attempts, a) {
         json_t *v = make_verdict(&a->incident);
 
+        json_object_set_new(v, "file", cli_json_text(path_of(d, a->file)));
         json_object_set_new(v, "first_line", json_integer((json_int_t)a->first_line));
         json_object_set_new(v, "last_line", json_integer((json_int_t)a->last_line));
         json_array_append_new(list, v);

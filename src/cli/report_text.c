@@ -426,9 +426,11 @@ static void show_attempts(struct page *p)
         return;
     section(p, "before");
     VEC_FOREACH (&p->d->attempts, a) {
-        snprintf(line, sizeof(line), "lines %" PRIu64 "-%" PRIu64 "  %s, %s: %s", a->first_line,
-                 a->last_line, incident_class_name(a->incident.class),
-                 cause_name(a->incident.cause), a->incident.summary);
+        snprintf(line, sizeof(line), "%s%slines %" PRIu64 "-%" PRIu64 "  %s, %s: %s",
+                 p->d->files.n > 1 ? p->d->files.v[a->file].shown : "",
+                 p->d->files.n > 1 ? " " : "", a->first_line, a->last_line,
+                 incident_class_name(a->incident.class), cause_name(a->incident.cause),
+                 a->incident.summary);
         wrap(p, PAINT_NONE, 0, line);
     }
 }

@@ -497,3 +497,14 @@ def test_steps_without_a_clock_do_not_make_a_silence(reknit, tmp_path):
                       for i in range(1, 50))
     log.write_text(begin + launch() + clocked + end)
     assert verdict(reknit("diagnose", "--format", "json", log))["class"] == "hang"
+
+
+def test_the_attempts_before_are_listed_for_several_files_too(reknit, tmp_path):
+    out, err = tmp_path / "job.out", tmp_path / "job.err"
+    out.write_text(launch() + steps(1, 40) + ECC + launch() + steps(21, 60))
+    err.write_text("hello\n")
+    for files in ([out, err], [err, out]):
+        v = verdict(reknit("diagnose", "--format", "json", *files))
+        assert v["class"] == "healthy"
+        assert [(a["cause"], a["file"]) for a in v["attempts"]] == [("gpu-hardware", str(out))]
+        assert f"{out} lines 1-" in " ".join(reknit("diagnose", *files).stdout.split())
