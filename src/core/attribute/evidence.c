@@ -196,7 +196,9 @@ void evidence_add(struct evidence *e, const struct signal *s)
         add_checkpoint(e, s);
         break;
     case SIGNAL_PHASE:
-        gather_sign_of_work(e);
+        if (e->phase != PHASE_STARTUP || s->phase.phase != PHASE_STARTUP ||
+            s->phase.edge != EDGE_BEGIN) /* who still waits for the others does not work */
+            gather_sign_of_work(e);
         open_phase(e, s, s->phase.edge == EDGE_END ? PHASE_STEADY : s->phase.phase);
         break;
     case SIGNAL_COLLECTIVE:

@@ -276,13 +276,13 @@ static bool is_zone_shift(usec_t gap, usec_t slack)
 
 /* Only where the last step shows its own clock: with those of a scheduler or collector around it,
  * it may have been made at any time since the last of them. */
-static usec_t gap_before_interrupt(const struct judge *j)
+static usec_t gap_before(const struct judge *j, const struct hit *end)
 {
     usec_t slack = 30 * USEC_PER_SEC, gap;
 
-    if (j->interrupt->s.time_us == USEC_UNKNOWN || j->e->pace.last.time_us == USEC_UNKNOWN)
+    if (end->s.time_us == USEC_UNKNOWN || j->e->pace.last.time_us == USEC_UNKNOWN)
         return 0;
-    gap = j->interrupt->time_us - j->e->pace.last_us;
+    gap = end->time_us - j->e->pace.last_us;
     if (j->in->progress.median_step != NUMBER_NONE &&
         j->in->progress.median_step < USEC_PER_HOUR / 4)
         slack += j->in->progress.median_step;
@@ -299,7 +299,7 @@ static usec_t idle_after_finish(const struct judge *j)
 /* How long nothing useful had been done when the end came. */
 static usec_t idle_before_interrupt(const struct judge *j)
 {
-    usec_t idle = gap_before_interrupt(j);
+    usec_t idle = gap_before(j, j->interrupt);
 
     if (j->in->finished && idle_after_finish(j) > idle)
         idle = idle_after_finish(j);
@@ -409,6 +409,10 @@ static bool rule_taken_down(struct judge *j)
 
     if (!t || j->first_exit || episode_first(j, ROLE_CASCADE) || j->ending != ENDING_UNKNOWN)
         return false;
+    if (gap_before(j, t) > j->patience) {
+        set(j, CLASS_HANG, j->in->finished ? CAUSE_FRAMEWORK : CAUSE_UNKNOWN, 50);
+        return true;
+    }
     j->primary = t;
     set(j, CLASS_INTERRUPTED, CAUSE_CANCELLED, 50);
     return true;
