@@ -205,6 +205,27 @@ static bool name_misfit_node(struct judge *j)
     return true;
 }
 
+/* The only node to which its launcher lost the connection, while others complain that they lost
+ * theirs: it is gone. */
+static void name_lost_node(struct judge *j)
+{
+    const char *node = NULL;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (s->cause != CAUSE_NODE_FAILURE || s->role != ROLE_CONFIRM || !*s->who.node)
+            continue;
+        if (node && !streq(node, s->who.node))
+            return;
+        node = s->who.node;
+    }
+    if (!node || j->e->roster.nodes.n < 2 || !connections_broke(j, RANK_NONE))
+        return;
+    j->in->cause = CAUSE_NODE_FAILURE;
+    culprit_node(j, node);
+}
+
 /* ---- hangs ---- */
 
 /* Barriers, coordinators and analyses of flight recorders say in plain words who did not come. */
@@ -293,6 +314,8 @@ void culprit_name(struct judge *j)
         return;
     if (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN)
         culprit_by_vote(j);
+    if (j->in->culprits.n_nodes == 0 && (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN))
+        name_lost_node(j);
     if (j->in->culprits.n_nodes == 0)
         name_failing_rank(j);
     if (j->in->culprits.n_nodes + j->in->culprits.n_ranks == 0 &&

@@ -159,7 +159,7 @@ static bool rule_root(struct judge *j)
 
 /* ---- hangs ---- */
 
-/* The line that says most about a wait: a root, else a symptom, else any. */
+/* The line that says most about a wait: a root, else a symptom, else any; one that knows why. */
 static const struct hit *telling_wait(const struct judge *j)
 {
     const struct hit *best = NULL;
@@ -167,7 +167,9 @@ static const struct hit *telling_wait(const struct judge *j)
     for (size_t i = 0; i < j->n_current; i++) {
         const struct hit *h = j->current[i];
 
-        if (h->s.hang && (!best || h->s.role < best->s.role))
+        if (h->s.hang && (!best || h->s.role < best->s.role ||
+                          (h->s.role == best->s.role && best->s.cause == CAUSE_UNKNOWN &&
+                           h->s.cause != CAUSE_UNKNOWN)))
             best = h;
     }
     return best;
@@ -363,7 +365,7 @@ static bool rule_symptom(struct judge *j)
     const struct hit *s = primary_symptom(j);
     int32_t confidence;
 
-    if (!s || (j->slow && !j->told_end))
+    if (!s || (j->slow && !j->told_end) || (hit_is_wait(s) && network_gave_up(j)))
         return false;
     j->primary = s;
     confidence = rules_confidence(j, s->s.cause, s->s.confidence);
