@@ -365,7 +365,7 @@ static bool rule_symptom(struct judge *j)
     const struct hit *s = primary_symptom(j);
     int32_t confidence;
 
-    if (!s || (j->slow && !j->told_end) || (hit_is_wait(s) && network_gave_up(j)))
+    if (!s || (j->slow && !j->told_end) || (j->first_wait && hit_is_wait(s) && network_gave_up(j)))
         return false;
     j->primary = s;
     confidence = rules_confidence(j, s->s.cause, s->s.confidence);
