@@ -182,7 +182,7 @@ static enum cause cause_of_wait(const struct judge *j, const struct hit *telling
     return telling && telling->s.cause != CAUSE_NONE ? telling->s.cause : CAUSE_UNKNOWN;
 }
 
-/* Whether lines may be missing at the end of a file. */
+/* Whether lines may be missing at the end of a file; not where the launcher has told the end. */
 static bool is_cut(const struct evidence *e)
 {
     VEC_FOREACH (&e->streams, s)
@@ -239,7 +239,7 @@ static bool rule_waits(struct judge *j)
         (j->told_end && !first_wait_of_job(j)) || network_gave_up(j))
         return false;
     collectives_judge(&j->e->waits, &j->e->roster.ranks, &j->holdup);
-    if (j->holdup.kind == HOLDUP_SILENT && is_cut(j->e)) {
+    if (j->holdup.kind == HOLDUP_SILENT && is_cut(j->e) && !j->told_end) {
         j->holdup.kind = HOLDUP_UNKNOWN;
         intset_clear(&j->holdup.ranks);
         ruled_add(j, "a rank that says nothing",
