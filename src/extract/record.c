@@ -293,11 +293,12 @@ static void tell_output(struct record_reader *r, const struct reading *g)
 }
 
 /* Nobody knows how a line that was cut would have gone on: what its beginning suggests goes with a
- * failure that is known from elsewhere, and is none by itself. An end by the scheduler has nothing
- * it could go with. Returns whether anything is left to tell. */
+ * failure that is known from elsewhere, and is none by itself. An end by the scheduler, or of an
+ * unknown cause, has nothing it could go with. Returns whether anything is left to tell. */
 static bool doubt(struct signal *s)
 {
-    if (cause_domain(s->cause) == DOMAIN_SCHEDULER)
+    if (cause_domain(s->cause) == DOMAIN_SCHEDULER ||
+        (s->role == ROLE_CONFIRM && s->cause == CAUSE_UNKNOWN))
         return false;
     if (s->role == ROLE_ROOT)
         s->role = ROLE_SYMPTOM;

@@ -111,6 +111,7 @@ static const struct rule {
      "(?i:fall(?:s|ing)? back|fallback|skipp(?:ed|ing)|ignor(?:ed|ing)|retr(?:ied|ying)|"
      "continu(?:es|ing)|proceeding|default(?:s|ing) to|going on|moving on|training from|"
      "starting (?:from|with|over|fresh|training)|switching to|reverting to|"
+     "resuming|"
      "trying (?:again|(?:the )?next|another|a? ?smaller|with|\\d+)|re-?(?:building|downloading)|"
      "will (?:use|start|skip|ignore|retry|continue|proceed|fall back|train|not be used|"
      "be (?:used|ignored|skipped|retried|disabled|created|slower|unavailable))|"
@@ -119,6 +120,7 @@ static const struct rule {
      UP_TO_A_BREAK "(?i:using|uses|disabl(?:ed|ing)|substituting|reducing|lowering|halving|"
                    "clamping|logging to|creating|recomputing|optional)\\b",
      .prose = true},
+    {STANCE_COPES, PART_BEHIND, "^.{0,60}(?:\\(expected\\b|\\b(?:as|is) expected\\b)"},
     {STANCE_COPES, PART_BEFORE,
      "^(?i:skipp(?:ing|ed)|ignor(?:ing|ed)|disabl(?:ing|ed))\\b.{0,60}$"},
     /* a module that is not there, told in prose and not by an exception */
@@ -128,6 +130,13 @@ static const struct rule {
      "could not be imported|(?:is )?not (?:installed|available|importable)|is "
      "optional|disabled|unavailable)\\b.{0,60}"
      "(?:No module named|cannot import name|ImportError)"},
+    /* what became of an earlier run, told by the one that follows it */
+    {STANCE_QUOTES, PART_CLAUSE,
+     "\\b(?i:(?:previous|prior|earlier) (?:job|run|attempt|session|container|process|launch|task|"
+     "pod|instance)\\b.{0,40}|last |of (?:the )?last \\w+.{0,20})$"},
+    {STANCE_QUOTES, PART_ACROSS,
+     "\\b(?i:previous|prior|earlier) (?i:job|run|attempt|session|container|process|launch|task|"
+     "pod|instance)\\b[^:;.]{0,80}"},
     /* source code, tests, and what people wrote */
     {STANCE_QUOTES, PART_CODE,
      "^[ \\t>+-]*(?:\\d+ *[|:]? *)?(?:(?:assert|raise|except|elif|print)\\b|"

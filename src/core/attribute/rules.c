@@ -31,6 +31,7 @@
 #define SYMPTOM_STOPS     50                 /* ... when steps were made and stopped with it */
 #define CASCADE_STRONG    60
 #define FAILED_CONFIDENCE 30 /* what a rank says of its own end, with others waiting for it */
+#define END_CERTAIN       50 /* confidence of a line that tells of an end by itself */
 #define GRADIENT_LOST     20 /* lines in a row with nan: more than a loss scale needs to settle */
 #define NOTHING_TOLD      20 /* confidence when no line was understood */
 
@@ -446,12 +447,18 @@ static const struct hit *strongest_cascade(const struct judge *j)
 }
 
 /* Something was told to have failed after the last step (a traceback of an unknown exception), and
- * no step came after it. */
+ * no step came after it. In a job that made none the line must be sure of it. */
 static const struct hit *unexplained(const struct judge *j)
 {
-    for (size_t i = 0; j->e->pace.any && i < j->n_current; i++)
-        if (j->current[i]->s.role == ROLE_CONFIRM && j->current[i]->s.cause == CAUSE_UNKNOWN)
+    int32_t least = j->e->pace.any ? 0 : END_CERTAIN;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (s->role == ROLE_CONFIRM && s->cause == CAUSE_UNKNOWN && s->confidence >= least &&
+            !s->hang)
             return j->current[i];
+    }
     return NULL;
 }
 
