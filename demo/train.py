@@ -52,6 +52,8 @@ def arguments():
     parser.add_argument("--dir", type=pathlib.Path, required=True, help="where checkpoints go")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--save-every", type=int, default=10)
+    parser.add_argument("--step-seconds", type=float, default=0.2,
+                        help="a step takes at least so long, as one of a larger model would")
     parser.add_argument("--oom", type=fault, metavar="RANK:STEP")
     parser.add_argument("--stop", type=fault, metavar="RANK:STEP")
     return parser.parse_args()
@@ -140,6 +142,7 @@ def train(args):
             os.kill(os.getpid(), signal.SIGSTOP)
         loss.backward()
         optimizer.step()
+        time.sleep(max(0, args.step_seconds - (time.monotonic() - began)))
         ms = 1000 * (time.monotonic() - began)
         say(f"step {step}/{args.steps} | loss {loss.item():.4f} | {ms:.0f} ms")
         if step % args.save_every == 0 or step == args.steps:

@@ -36,6 +36,7 @@ struct prefilter {
     VEC(struct word) words;
     hs_database_t *db;
     hs_scratch_t *scratch;
+    bool prebuilt;
 };
 
 struct prefilter *prefilter_new(void)
@@ -154,11 +155,17 @@ int prefilter_compile(struct prefilter *p, struct err *e)
     if (p->words.n == 0)
         return 0;
     fill_up(p);
-    if (!take_prebuilt(p))
+    p->prebuilt = take_prebuilt(p);
+    if (!p->prebuilt)
         r = compile_words(p, e);
     if (r == 0 && hs_alloc_scratch(p->db, &p->scratch) != HS_SUCCESS)
         r = err_set(e, -ENOMEM, "vectorscan: no memory");
     return r;
+}
+
+bool prefilter_is_prebuilt(const struct prefilter *p)
+{
+    return p->prebuilt;
 }
 
 int prefilter_serialize(const struct prefilter *p, uint64_t *ret_words, char **ret, size_t *ret_len)

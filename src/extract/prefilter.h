@@ -20,6 +20,9 @@ DEFINE_CLEANUP(struct prefilter *, prefilter_free);
 /* Before prefilter_compile(). */
 void prefilter_add(struct prefilter *p, const char *s, size_t len, bool caseless, unsigned owner);
 int prefilter_compile(struct prefilter *p, struct err *e);
+/* Whether the set was compiled with the program and only loaded. */
+bool prefilter_is_prebuilt(const struct prefilter *p);
+
 /* The compiled set, for prebuilt.h: allocated with malloc(). -ENOMEM is the only error. */
 int prefilter_serialize(const struct prefilter *p, uint64_t *ret_words, char **ret,
                         size_t *ret_len);

@@ -133,6 +133,18 @@ static void a_lock_that_was_deleted_is_not_held(void **state)
     job_home_close(&h);
 }
 
+/* reknit dies, and the next run of the job ends what is the job's and nothing else. */
+static void check_next_run_kills(struct job_home *h, pid_t ours, pid_t other)
+{
+    lose(h);
+    open_home(h);
+    assert_int_equal(h->leftovers, 1);
+    assert_true(was_killed(ours));
+    assert_false(was_killed(other));
+    end(other);
+    job_home_close(h);
+}
+
 static void leftovers_are_found_by_their_environment(void **state)
 {
     struct job_home h;
@@ -143,13 +155,7 @@ static void leftovers_are_found_by_their_environment(void **state)
     snprintf(variable, sizeof(variable), "REKNIT_RUN=%s", h.run_id);
     ours = start_sleeper(variable, true);
     other = start_sleeper("REKNIT_RUN=0123456789abcdef", true);
-    lose(&h);
-    open_home(&h);
-    assert_int_equal(h.leftovers, 1);
-    assert_true(was_killed(ours));
-    assert_false(was_killed(other));
-    end(other);
-    job_home_close(&h);
+    check_next_run_kills(&h, ours, other);
 }
 
 static void leftovers_are_found_by_their_session(void **state)
@@ -161,13 +167,7 @@ static void leftovers_are_found_by_their_session(void **state)
     ours = start_sleeper("FORGOT=all", true);
     other = start_sleeper("FORGOT=all", false);
     job_home_note_attempt(&h, "", ours);
-    lose(&h);
-    open_home(&h);
-    assert_int_equal(h.leftovers, 1);
-    assert_true(was_killed(ours));
-    assert_false(was_killed(other));
-    end(other);
-    job_home_close(&h);
+    check_next_run_kills(&h, ours, other);
 }
 
 /* The number of the session was given away since; or it is of another boot. */

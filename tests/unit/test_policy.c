@@ -104,6 +104,18 @@ static void two_attempts_without_a_step_stop_whatever_they_failed_of(void **stat
     world_check_stop(w, "no-step", 2, 2);
 }
 
+/* Two attempts without a step; s names another device each time. */
+static void die_on_two_devices(struct world *w, struct signal *s)
+{
+    for (int i = 0; i < 2; i++) {
+        world_wait(w, 5 * MIN);
+        world_start(w);
+        STR_PRINTF(s->who.device, "0000:4%d:00", i);
+        world_signal(w, *s);
+        world_die(w, 1);
+    }
+}
+
 static void hardware_proven_guilty_each_time_is_bad_luck(void **state)
 {
     struct world *w = *state;
@@ -114,13 +126,7 @@ static void hardware_proven_guilty_each_time_is_bad_luck(void **state)
     s.confidence = 95;
     s.advice = ADVICE_RESTART_EXCLUDING;
     STR_COPY(s.signature, "gpu.xid.79");
-    for (int i = 0; i < 2; i++) {
-        world_wait(w, 5 * MIN);
-        world_start(w);
-        STR_PRINTF(s.who.device, "0000:4%d:00", i);
-        world_signal(w, s);
-        world_die(w, 1);
-    }
+    die_on_two_devices(w, &s);
     assert_int_equal(world_job(w)->ledger.without_step, 0);
     world_check_restart(w, "retry", 2, 3);
     assert_non_null(strstr(world_decision(w)->why, "GPU 0000:41:00 stays in"));
@@ -142,13 +148,7 @@ static void a_device_named_by_a_program_proves_no_hardware(void **state)
     s.confidence = 60;
     s.advice = ADVICE_RESTART;
     STR_COPY(s.signature, "py.exception");
-    for (int i = 0; i < 2; i++) {
-        world_wait(w, 5 * MIN);
-        world_start(w);
-        STR_PRINTF(s.who.device, "0000:4%d:00", i);
-        world_signal(w, s);
-        world_die(w, 1);
-    }
+    die_on_two_devices(w, &s);
     assert_int_equal(world_job(w)->ledger.without_step, 2);
     world_check_stop(w, "no-step", 2, 2);
 }
