@@ -574,13 +574,15 @@ def signals_of(pid, which):
     return {n for n in range(1, 65) if mask >> (n - 1) & 1}
 
 
-def test_two_signals_while_reknit_starts_the_job_are_two(run):
+def test_two_signals_while_reknit_starts_the_job_are_two(run, tmp_path):
     """It looks at no signals while it compiles its patterns; the job runs already. Two of a kind that
     wait in the kernel meanwhile would be one: so they must not be blocked. What the test itself was
     started with ignored, as a shell does for what it starts in the background, stays ignored."""
-    r = run(*sh("trap '' INT TERM; while :; do sleep 0.01; done"))
-    while len(marked(run.mark)) < 3:  # reknit, keeper, the job
-        pass
+    armed = tmp_path / "armed"  # the job cannot tell it through reknit, which does not listen yet
+    r = run(*sh(f"trap '' INT TERM; : > {armed}; while :; do sleep 0.01; done"))
+    end = time.monotonic() + PATIENCE
+    while not armed.exists():
+        assert time.monotonic() < end
     ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
     ends -= signals_of(r.pid, "SigIgn") - {signal.SIGTERM}
     assert ends <= signals_of(r.pid, "SigCgt") and not ends & signals_of(r.pid, "SigBlk")
