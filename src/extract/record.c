@@ -91,6 +91,7 @@ struct reading {
     const struct place *place;
     const char *frame; /* of an exception, "" none */
     bool is_exception; /* the line ends a traceback */
+    bool is_bare_exception;
     bool is_cut;       /* the log ends within it */
     bool is_continued; /* another piece of the record came before */
     bool told;         /* anything */
@@ -212,6 +213,7 @@ static bool tell_hits(struct record_reader *r, struct reading *g)
         drop_cut_fields(g, &hits[i]);
         signal = signal_of(r, &hits[i], &g->line);
         signal.cut = g->is_cut;
+        signal.raised = g->is_exception || g->is_bare_exception;
         learn_date(r, &hits[i], &signal);
         if (is_failure(hits[i].entry->role)) {
             g->told_failure = true;
@@ -234,6 +236,7 @@ static void tell_exception(struct record_reader *r, struct reading *g)
     if (!entry)
         return;
     signal = signal_of(r, &hit, &g->line);
+    signal.raised = true;
     add_remark(&signal, g->frame);
     g->told = true;
     emit(r, &signal, g->place);
@@ -504,6 +507,7 @@ static void read_text(struct record_reader *r, const char *text, size_t len, str
         STR_COPY(g->line.node, r->node);
     part = tracebacks_feed(r->tracebacks, &g->line, frame);
     g->is_exception = part == TRACEBACK_EXCEPTION;
+    g->is_bare_exception = !g->is_exception && line_is_bare_exception(&g->line);
     hit = tell_hits(r, g);
     if (part == TRACEBACK_EXCEPTION && !hit)
         tell_exception(r, g);

@@ -140,13 +140,13 @@ static bool read_frame(struct open_traceback *o, const struct line *l)
     return true;
 }
 
-/* "name", "package.module.Name", then the end or ": message". */
-static bool is_exception(const struct line *l)
+/* "name", "package.module.Name", then the end or ": message"; returns the length of the name. */
+static size_t exception_name(const struct line *l)
 {
     size_t i = 0, part = 0;
 
     if (l->len == 0 || !(isalpha((unsigned char)l->text[0]) || l->text[0] == '_'))
-        return false;
+        return 0;
     for (; i < l->len && i < 160; i++) {
         char c = l->text[i];
 
@@ -157,9 +157,26 @@ static bool is_exception(const struct line *l)
     }
     /* Classes begin with a capital by convention; "gaierror" and a few do not. */
     if (i == part || (i < l->len && l->text[i] != ':') || (i + 1 < l->len && l->text[i + 1] != ' '))
-        return false;
-    return isupper((unsigned char)l->text[part]) ||
-           (i > 5 && memcmp(l->text + i - 5, "error", 5) == 0);
+        return 0;
+    if (isupper((unsigned char)l->text[part]) ||
+        (i > 5 && memcmp(l->text + i - 5, "error", 5) == 0))
+        return i;
+    return 0;
+}
+
+/* Other words stand before a colon as well: "Warning: ", "Epoch: ". */
+bool line_is_bare_exception(const struct line *line)
+{
+    static const char *const endings[] = {"Error", "Exception", "Interrupt"};
+    size_t n = exception_name(line);
+
+    for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
+        size_t len = strlen(endings[i]);
+
+        if (n > len && memcmp(line->text + n - len, endings[i], len) == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool is_link(const struct line *l)
@@ -188,7 +205,7 @@ enum traceback_part tracebacks_feed(struct tracebacks *t, const struct line *lin
     }
     if (read_frame(o, line) || line->len == 0 || line->text[0] == ' ' || is_link(line))
         return TRACEBACK_BODY;
-    if (!is_exception(line))
+    if (exception_name(line) == 0)
         return TRACEBACK_NONE;
     assert(o->open > 0);
     str_sanitize(ret_frame, FRAME_TEXT_MAX, o->frame, strlen(o->frame));

@@ -158,6 +158,39 @@ static void test_late_step_is_forgiven_when_the_launcher_tells_a_failure(void **
     assert_int_equal(judge(s)->cause, CAUSE_GPU_HARDWARE);
 }
 
+/* How sure a line is of the cause says nothing about whether anything failed. */
+static void test_raised_exception_of_uncertain_cause_is_a_crash(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "cuda.launch", ROLE_SYMPTOM, CAUSE_USER_CODE, 40, 3);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+    x = hit(s, "cuda.launch", ROLE_SYMPTOM, CAUSE_USER_CODE, 40);
+    x.raised = true;
+    x.who.rank = 5;
+    evidence_add(s->e, &x);
+    assert_int_equal(judge(s)->class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_USER_CODE);
+    steps(s, 51, 60, USEC_PER_SEC);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+}
+
+static void test_exception_behind_the_last_step_is_clearing_up(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    x = make(s, SIGNAL_HIT, "done", ROLE_FINISH);
+    evidence_add(s->e, &x);
+    x = hit(s, "net.reset", ROLE_SYMPTOM, CAUSE_NETWORK, 40);
+    x.raised = true;
+    evidence_add(s->e, &x);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+}
+
 static void test_first_error_wins_over_the_loud_ones(void **state)
 {
     struct story *s = *state;
@@ -1080,6 +1113,8 @@ int main(void)
         STORY(test_root_that_was_survived_is_no_incident),
         STORY(test_other_ranks_printing_the_same_step_is_no_progress),
         STORY(test_late_step_is_forgiven_when_the_launcher_tells_a_failure),
+        STORY(test_raised_exception_of_uncertain_cause_is_a_crash),
+        STORY(test_exception_behind_the_last_step_is_clearing_up),
         STORY(test_first_error_wins_over_the_loud_ones),
         STORY(test_lines_with_and_without_clocks_have_one_order),
         STORY(test_lines_before_any_clock_come_first),

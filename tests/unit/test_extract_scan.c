@@ -261,6 +261,21 @@ static void interleaved_tracebacks_give_both_exceptions(void **state)
     assert_int_equal(count(w, "python.exception"), 2);
 }
 
+/* Many collectors keep the last line of a traceback only, behind their own prefix. */
+static void bare_exceptions_were_raised(void **state)
+{
+    struct world *w = *state;
+
+    scan(w, "2026-01-02 03:04:05 [rank3]: ValueError: bad batch\n"
+            "torch.OutOfMemoryError\n"
+            "worker 4 saw a TypeError: retried\n"
+            "Warning: ValueError: ignored\n"
+            "uncorrectable ECC error\n");
+    assert_int_equal(count(w, "t.value"), 3);
+    VEC_FOREACH (&w->signals, s)
+        assert_int_equal(s->raised, s->line <= 2);
+}
+
 /* What `copies` processes leave that write the text at the same time, in bursts of at most `burst`
  * characters; none gets more than a few characters ahead. */
 static void shuffle(struct strbuf *out, const char *text, unsigned copies, unsigned burst,
@@ -542,6 +557,7 @@ int main(void)
         TEST(the_end_may_be_cut_in_a_word),
         TEST(exceptions_carry_the_frame_of_the_user),
         TEST(interleaved_tracebacks_give_both_exceptions),
+        TEST(bare_exceptions_were_raised),
         TEST(words_written_over_each_other_are_read),
         TEST(numbers_beyond_all_measure_are_none),
         TEST(thin_letters_are_no_word),

@@ -100,9 +100,11 @@ bool hit_is_wait(const struct hit *h)
 }
 
 /* Whether the line says that processes ended badly. What libraries print while they are closed is
- * the same after success. */
-static bool tells_end(const struct signal *s)
+ * the same after success. An exception may be one that was caught, but no step came after it. */
+static bool tells_end(const struct evidence *e, const struct signal *s)
 {
+    if (s->raised && !e->finished)
+        return true;
     if (s->kind == SIGNAL_EXIT)
         return s->exit.code != 0 || s->exit.signal != 0;
     if (s->role == ROLE_CASCADE || s->role == ROLE_TEARDOWN)
@@ -140,7 +142,7 @@ static void look_at_ends(struct judge *j)
             j->interrupt = j->current[i];
         if (hit_is_wait(j->current[i]) && !j->first_wait)
             j->first_wait = j->current[i];
-        j->told_end |= tells_end(s);
+        j->told_end |= tells_end(j->e, s);
     }
     j->told_end |= j->ending == ENDING_EXITED;
 }

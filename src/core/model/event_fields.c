@@ -245,6 +245,7 @@ static const struct field signal_fields[] = {
     NUMBER(struct signal, confidence),
     NUMBER(struct signal, hang),
     NUMBER(struct signal, straggler),
+    NUMBER(struct signal, raised),
     NUMBER(struct signal, cut),
     TEXT(struct signal, clears),
     NESTED(struct signal, who, entity_fields),

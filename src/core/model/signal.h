@@ -143,6 +143,7 @@ struct signal {
     int32_t confidence;         /* percent that this line alone proves its cause */
     bool hang;                  /* tells of waiting, not of dying: what it anchors is a hang */
     bool straggler;             /* tells who is slow, or that a device is held back */
+    bool raised;                /* an exception that nobody caught, as far as the line shows */
     bool cut;                   /* the log ends within this line */
     char clears[SIGNATURE_MAX]; /* signature or family ("storage.*") whose trouble is over, "" none
                                  */
