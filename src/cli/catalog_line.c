@@ -22,7 +22,7 @@ struct reading {
 
 static struct reading *read_line(struct matcher *m, const char *raw, size_t len)
 {
-    struct log_clock clock = {now_us(), USEC_UNKNOWN};
+    struct log_clock clock = {now_us(), USEC_UNKNOWN, 0};
     struct reading *r = xnew(struct reading);
 
     r->clean = xmalloc(len + 1);

@@ -138,7 +138,7 @@ static void find_beginning(void *ctx, const struct signal *s)
 {
     struct reading *r = ctx;
 
-    if (s->time_us != USEC_UNKNOWN)
+    if (s->time_us != USEC_UNKNOWN && !s->uptime)
         r->time_us = s->time_us;
     if (s->kind == SIGNAL_STEP && r->first_step == STEP_NONE && s->step.step != STEP_NONE) {
         r->first_step = s->step.step;
@@ -158,7 +158,7 @@ static void take_after_beginning(void *ctx, const struct signal *s)
 {
     struct reading *r = ctx;
 
-    if (s->time_us != USEC_UNKNOWN)
+    if (s->time_us != USEC_UNKNOWN && !s->uptime)
         r->time_us = s->time_us;
     if (s->line < r->from_line)
         return;
@@ -241,7 +241,7 @@ static int pump_file(struct input *in, struct scanner *scanner, struct dossier_f
 static int read_file(struct dossier_file *f, struct matcher *m, struct reading *r,
                      scanner_sink_fn sink, struct progress_hook *progress)
 {
-    struct scanner_options o = {.file = r->file, .node = f->node};
+    struct scanner_options o = {.file = r->file, .node = f->node, .alone = r->d->files.n == 1};
     _cleanup_(input_freep) struct input *in = NULL;
     _cleanup_(scanner_freep) struct scanner *scanner = NULL;
     struct err e = {0};

@@ -111,7 +111,7 @@ static void check_no_match(struct check *k)
 static void match_example(struct check *k, const char *example)
 {
     size_t len = strlen(example);
-    struct log_clock clock = {USEC_UNKNOWN, USEC_UNKNOWN};
+    struct log_clock clock = {USEC_UNKNOWN, USEC_UNKNOWN, 0};
     struct line line;
 
     free(k->clean);

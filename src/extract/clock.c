@@ -324,3 +324,35 @@ size_t clock_read_uptime(const char *s, size_t len, usec_t *ret)
     *ret = seconds * USEC_PER_SEC + micros;
     return i + 8;
 }
+
+/* Digits behind the first `word` in s as a date of this century, in seconds; 0 = there is none. */
+static usec_t epoch_behind(const char *s, size_t len, const char *word)
+{
+    const char *at = memmem(s, len, word, strlen(word)), *end = s + len;
+    int high, low;
+
+    if (!at || (size_t)(end - at) < strlen(word) + 11)
+        return 0;
+    at += strlen(word);
+    high = digits(at, 5);
+    low = digits(at + 5, 5);
+    if (high < 10000 || low < 0 || !strchr(".)", at[10]))
+        return 0;
+    return (usec_t)high * 100000 + low;
+}
+
+/* The kernel tells the date itself: when it sets its clock while it boots, "rtc_cmos 00:04: setting
+ * system clock to 2026-03-05T02:00:00 UTC (1772676000)", and in every record of its audit system,
+ * "audit: type=1400 audit(1772676012.345:7): ...". */
+void clock_learn_boot(struct log_clock *c, usec_t uptime, const char *message, size_t len)
+{
+    usec_t seconds = 0;
+
+    if (len > 6 && memcmp(message, "audit: ", 7) == 0)
+        seconds = epoch_behind(message, len, " audit(");
+    else if (memmem(message, len < SEARCH_BYTES ? len : SEARCH_BYTES, "setting system clock to ",
+                    24))
+        seconds = epoch_behind(message, len, " UTC (");
+    if (seconds > 0)
+        c->boot_us = seconds * USEC_PER_SEC - uptime;
+}

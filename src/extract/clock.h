@@ -12,6 +12,7 @@
 struct log_clock {
     usec_t now_us;  /* nothing in the log is later than this, but for a day; USEC_UNKNOWN */
     usec_t last_us; /* last time with a full date, USEC_UNKNOWN: none yet */
+    usec_t boot_us; /* when the machine was booted whose kernel wrote it; 0 = not known */
 };
 
 struct clock_reading {
@@ -24,5 +25,8 @@ bool clock_read(struct log_clock *c, const char *s, size_t len, struct clock_rea
 
 /* "[ 2207.114806]" and "[12345.678901]" at s: microseconds since boot. Returns bytes, 0 = none. */
 size_t clock_read_uptime(const char *s, size_t len, usec_t *ret);
+
+/* Learns from the message behind an uptime when the machine was booted, if it tells the date. */
+void clock_learn_boot(struct log_clock *c, usec_t uptime, const char *message, size_t len);
 
 #endif

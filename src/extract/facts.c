@@ -380,6 +380,7 @@ struct signal facts_from_hit(const struct catalog *c, const struct line_hit *hit
     struct signal s = signal_make(kind_of(hit), provenance);
 
     s.time_us = line->time_us != USEC_UNKNOWN ? line->time_us : read_time(hit);
+    s.uptime = line->uptime;
     STR_COPY(s.signature, hit->entry->id);
     s.layer = hit->entry->layer;
     s.role = hit->entry->role;

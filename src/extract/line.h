@@ -13,7 +13,8 @@ struct line {
     size_t whole_len;
     const char *text; /* the message: whole without its prefixes */
     size_t len;
-    usec_t time_us;           /* clock of the line, USEC_UNKNOWN; below 1980: time since boot */
+    usec_t time_us;           /* clock of the line, USEC_UNKNOWN */
+    bool uptime;              /* it counts from the boot of the machine */
     int32_t rank, local_rank; /* of the process that printed it, or RANK_NONE */
     char node[NODE_NAME_LEN]; /* host that printed it, "" unknown */
     uint64_t stream;          /* equal for lines of one process, as far as prefixes tell; 0 none */

@@ -313,8 +313,21 @@ static size_t take_clock(struct prefix *p, struct cursor c)
     return (size_t)(c.s - from);
 }
 
+/* A clock that counts from the boot, `message` behind it. When that was is known once the kernel
+ * has told it; until then the time means something in its own file only. */
+static void set_uptime(struct prefix *p, usec_t uptime, const char *message)
+{
+    struct line *l = p->line;
+
+    clock_learn_boot(p->clock, uptime, message, (size_t)(l->text + l->len - message));
+    if (l->time_us != USEC_UNKNOWN)
+        return;
+    l->uptime = p->clock->boot_us == 0;
+    l->time_us = p->clock->boot_us + uptime;
+}
+
 /* "[ 2207.114806] " and, in front of it, "<4>" or "kern  :err   : ". */
-static size_t take_uptime(struct line *l, struct cursor c)
+static size_t take_uptime(struct prefix *p, struct cursor c)
 {
     const char *from = c.s;
     usec_t uptime;
@@ -326,15 +339,14 @@ static size_t take_uptime(struct line *l, struct cursor c)
     n = clock_read_uptime(c.s, (size_t)(c.end - c.s), &uptime);
     if (n == 0)
         return 0;
-    if (l->time_us == USEC_UNKNOWN)
-        l->time_us = uptime;
     c.s += n;
     skip_blank(&c);
+    set_uptime(p, uptime, c.s);
     return (size_t)(c.s - from);
 }
 
 /* "6,1234,5140900,-;" of /dev/kmsg: priority, sequence, microseconds since boot, flag. */
-static size_t take_kmsg(struct line *l, struct cursor c)
+static size_t take_kmsg(struct prefix *p, struct cursor c)
 {
     const char *from = c.s, *close;
     int64_t priority, seq, us = 0;
@@ -347,8 +359,7 @@ static size_t take_kmsg(struct line *l, struct cursor c)
     close = memchr(c.s, ';', (size_t)(c.end - c.s) < 40 ? (size_t)(c.end - c.s) : 40);
     if (!close || !skip_text(&c, ","))
         return 0;
-    if (l->time_us == USEC_UNKNOWN)
-        l->time_us = us;
+    set_uptime(p, us, close + 1);
     return (size_t)(close + 1 - from);
 }
 
@@ -455,7 +466,7 @@ static size_t take_in_brackets(struct prefix *p, struct cursor c)
 
     if ((n = take_bracketed(l, c, "[rank", &l->rank)) > 0 || (n = take_named(l, c)) > 0 ||
         (n = take_bracketed(l, c, "[default", &l->local_rank)) > 0 || (n = take_mpirun(l, c)) > 0 ||
-        (n = take_pod(l, c)) > 0 || (n = take_uptime(l, c)) > 0)
+        (n = take_pod(l, c)) > 0 || (n = take_uptime(p, c)) > 0)
         return n;
     return take_clock(p, c);
 }
@@ -473,9 +484,9 @@ static size_t take_one(struct prefix *p)
     if (*c.s == '(' && (n = take_actor(l, c)) > 0)
         return n;
     if (*c.s == '<')
-        return take_uptime(l, c);
+        return take_uptime(p, c);
     if ((isdigit((unsigned char)*c.s) || *c.s == ' ') &&
-        ((n = take_label(p, c)) > 0 || (n = take_kmsg(l, c)) > 0))
+        ((n = take_label(p, c)) > 0 || (n = take_kmsg(p, c)) > 0))
         return n;
     if (is_host_char(*c.s) && ((n = take_nccl(l, c)) > 0 || (n = take_syslog_host(p, c)) > 0 ||
                                (n = take_facility(c)) > 0 || (n = take_host(p, c)) > 0))

@@ -108,7 +108,7 @@ struct record_reader *record_reader_new(struct matcher *m, const struct scanner_
     r->sink = sink;
     r->ctx = ctx;
     r->told_us = USEC_UNKNOWN;
-    r->clock = (struct log_clock){o->now_us > 0 ? o->now_us : USEC_UNKNOWN, USEC_UNKNOWN};
+    r->clock = (struct log_clock){o->now_us > 0 ? o->now_us : USEC_UNKNOWN, USEC_UNKNOWN, 0};
     r->tracebacks = tracebacks_new();
     r->counters = counters_new();
     if (o->node)
@@ -142,6 +142,7 @@ uint64_t record_signals(const struct record_reader *r)
 static void emit(struct record_reader *r, struct signal *signal, const struct place *place)
 {
     signal->file = r->options.file;
+    signal->uptime &= !r->options.alone;
     signal->line = place->line;
     signal->offset = place->offset;
     r->steps += signal->kind == SIGNAL_STEP;
@@ -172,7 +173,7 @@ static struct signal signal_of(const struct record_reader *r, const struct line_
 /* A full date inside a message tells the year of the clocks that have none. */
 static void learn_date(struct record_reader *r, const struct line_hit *hit, const struct signal *s)
 {
-    if (hit->fields[FIELD_TIME].s && s->time_us != USEC_UNKNOWN)
+    if (hit->fields[FIELD_TIME].s && s->time_us != USEC_UNKNOWN && !s->uptime)
         r->clock.last_us = s->time_us;
 }
 
@@ -251,6 +252,7 @@ static void tell_counter(struct record_reader *r, struct reading *g)
     STR_COPY(signal.signature, COUNTER_SIGNATURE);
     signal.role = ROLE_PROGRESS;
     signal.time_us = g->line.time_us;
+    signal.uptime = g->line.uptime;
     signal.who.rank = g->line.rank;
     signal.who.local_rank = g->line.local_rank;
     STR_COPY(signal.who.node, g->line.node);
@@ -288,6 +290,7 @@ static void tell_output(struct record_reader *r, const struct reading *g)
     signal = signal_make(SIGNAL_OUTPUT, r->options.provenance);
     signal.cut = g->is_cut;
     signal.time_us = line->time_us;
+    signal.uptime = line->uptime;
     signal.who.rank = line->rank;
     signal.who.local_rank = line->local_rank;
     STR_COPY(signal.who.node, line->node);
@@ -466,8 +469,10 @@ static void inherit(struct record_reader *r, struct line *line, uint64_t number)
     line->stream = first->stream;
     if (line->node[0] == '\0')
         STR_COPY(line->node, first->node);
-    if (line->time_us == USEC_UNKNOWN)
-        line->time_us = first->time_us;
+    if (line->time_us != USEC_UNKNOWN)
+        return;
+    line->time_us = first->time_us;
+    line->uptime = first->uptime;
 }
 
 /* With one task for each node a launcher runs inside, and with one task there is nothing to tell

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct log_clock clock = {(usec_t)1781000000 * USEC_PER_SEC, USEC_UNKNOWN};
+    struct log_clock clock = {(usec_t)1781000000 * USEC_PER_SEC, USEC_UNKNOWN, 0};
     char *buf = xmalloc(size + 1), *stripped = xmalloc(size + 1);
     size_t n = line_strip((const char *)data, size, stripped);
     struct line l;

@@ -170,6 +170,34 @@ def test_wrong_command_lines(reknit, arguments):
     assert "reknit diagnose --help" in run.stderr
 
 
+@pytest.mark.parametrize("order", ["node", "before", "behind"])
+def test_a_kernel_clock_from_boot_is_not_compared_with_dates(reknit, tmp_path, order):
+    log, dmesg = tmp_path / "job.out", tmp_path / "dmesg"
+    log.write_text("".join(f"2026-05-11 09:{i // 60:02}:{i % 60:02} {line}\n" for i, line in
+                           enumerate(steps(1, 400).splitlines())) +
+                   "2026-05-11 09:17:00 [rank0]: torch.distributed.DistBackendError: NCCL error: "
+                   "remote process exited or there was a network error\n")
+    xid = "NVRM: Xid (PCI:0000:61:00): 79, pid=20714, GPU has fallen off the bus.\n"
+    files = {"node": ["--node", f"n17={dmesg}", log], "before": [dmesg, log],
+             "behind": [log, dmesg]}[order]
+
+    dmesg.write_text("[12345.678901] " + xid)
+    v = verdict(reknit("diagnose", "--format", "json", *files))
+    assert (v["class"], v["cause"]) == ("crash", "gpu-hardware")
+    assert v["confidence"] < 0.8
+    assert "can't be compared" in v["summary"]
+    assert v["culprits"]["devices"] == ["0000:61:00"]
+    assert v["culprits"]["nodes"] == (["n17"] if order == "node" else [])
+
+    # A kernel that told the date is placed by it: a day before, then at the end.
+    for boot, cause in ((1778490000 - 12345 - 86400, "unknown"), (1778490000 - 12345, "gpu-hardware")):
+        dmesg.write_text(f"[   10.000000] audit: type=1400 audit({boot + 10}.000:2): x\n"
+                         "[12345.678901] " + xid)
+        v = verdict(reknit("diagnose", "--format", "json", *files))
+        assert v["cause"] == cause
+        assert "compared" not in v["summary"]
+
+
 def test_node_option_names_the_node_of_a_kernel_log(reknit, tmp_path):
     log, dmesg = tmp_path / "job.out", tmp_path / "dmesg"
     log.write_text(steps(1, 40))

@@ -674,6 +674,98 @@ static void test_old_kernel_lines_do_not_explain_a_later_end(void **state)
     assert_int_equal(judge(s)->class, CLASS_CRASH);
 }
 
+/* A kernel log whose clock counts from boot, as the second file of the job. */
+static void kernel_says(struct story *s, const char *id, enum role role, int32_t confidence,
+                        usec_t uptime)
+{
+    struct signal x = hit(s, id, role, CAUSE_GPU_HARDWARE, confidence);
+
+    x.layer = LAYER_KERNEL;
+    x.file = 1;
+    x.time_us = uptime;
+    x.uptime = true;
+    STR_COPY(x.who.device, "0000:61:00");
+    evidence_add(s->e, &x);
+}
+
+static void assert_said(const struct incident *in, const char *what, const char *why)
+{
+    for (uint32_t i = 0; i < in->n_ruled_out; i++)
+        if (strcmp(in->ruled_out[i].what, what) == 0 && strstr(in->ruled_out[i].why, why))
+            return;
+    fail_msg("nothing says of %s: %s", what, why);
+}
+
+/* Whichever file is read first. */
+static void test_a_clock_from_boot_places_nothing_beside_a_date(void **state)
+{
+    for (int kernel_first = 0; kernel_first < 2; kernel_first++) {
+        struct story *s = *state;
+        const struct incident *in;
+
+        evidence_free(s->e);
+        s->e = evidence_new();
+        if (kernel_first)
+            kernel_says(s, "gpu.xid.79", ROLE_ROOT, 95, 900 * USEC_PER_SEC);
+        steps(s, 1, 50, USEC_PER_SEC);
+        wait_in(s, 0, "ALLREDUCE", 50, 50);
+        if (!kernel_first)
+            kernel_says(s, "gpu.xid.79", ROLE_ROOT, 95, 900 * USEC_PER_SEC);
+        in = judge(s);
+        assert_int_equal(in->class, CLASS_CRASH);
+        assert_int_equal(in->cause, CAUSE_GPU_HARDWARE);
+        assert_in_range(in->confidence, 50, 70);
+        assert_non_null(strstr(in->summary, "can't be compared"));
+        assert_null(strstr(in->summary, "after step"));
+    }
+}
+
+static void test_an_error_that_explains_itself_outweighs_one_of_unknown_time(void **state)
+{
+    struct story *s = *state;
+
+    kernel_says(s, "gpu.xid.79", ROLE_ROOT, 95, 900 * USEC_PER_SEC);
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "python.import", ROLE_ROOT, CAUSE_USER_CONFIG, 90, 0);
+    assert_int_equal(judge(s)->cause, CAUSE_USER_CONFIG);
+    assert_int_equal(s->in.culprits.n_devices, 0);
+    assert_said(&s->in, "gpu.xid.79", "can't be compared");
+}
+
+static void test_a_fact_of_unknown_time_does_not_undo_finished_work(void **state)
+{
+    struct story *s = *state;
+    struct signal done;
+
+    kernel_says(s, "gpu.xid.79", ROLE_ROOT, 95, 900 * USEC_PER_SEC);
+    steps(s, 1, 50, USEC_PER_SEC);
+    assert_int_equal(judge(s)->class, CLASS_CRASH);
+    done = make(s, SIGNAL_HIT, "finish", ROLE_FINISH);
+    evidence_add(s->e, &done);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+    assert_said(&s->in, "gpu.xid.79", "shows no trouble");
+}
+
+static void test_a_soft_fact_of_unknown_time_is_no_reason_to_see_trouble(void **state)
+{
+    struct story *s = *state;
+
+    kernel_says(s, "gpu.xid.31", ROLE_SYMPTOM, 60, 900 * USEC_PER_SEC);
+    steps(s, 1, 50, USEC_PER_SEC);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+}
+
+/* Within one file the clock is as good as any. */
+static void test_a_kernel_log_alone_is_judged_by_its_own_clock(void **state)
+{
+    struct story *s = *state;
+
+    for (int i = 0; i < 4; i++)
+        kernel_says(s, "gpu.xid.31", ROLE_SYMPTOM, 30, (usec_t)(100 + 1000 * i) * USEC_PER_SEC);
+    assert_int_equal(judge(s)->cause, CAUSE_GPU_HARDWARE);
+    assert_int_equal(s->in.culprits.n_devices, 1);
+}
+
 static void test_exit_status_zero_outweighs_scary_lines(void **state)
 {
     struct story *s = *state;
@@ -1146,6 +1238,11 @@ int main(void)
         STORY(test_steps_that_become_slow_and_stay_so_are_a_straggler),
         STORY(test_slow_steps_now_and_then_are_checkpoints),
         STORY(test_old_kernel_lines_do_not_explain_a_later_end),
+        STORY(test_a_clock_from_boot_places_nothing_beside_a_date),
+        STORY(test_an_error_that_explains_itself_outweighs_one_of_unknown_time),
+        STORY(test_a_fact_of_unknown_time_does_not_undo_finished_work),
+        STORY(test_a_soft_fact_of_unknown_time_is_no_reason_to_see_trouble),
+        STORY(test_a_kernel_log_alone_is_judged_by_its_own_clock),
         STORY(test_exit_status_zero_outweighs_scary_lines),
         STORY(test_a_stopped_process_is_the_culprit_of_a_hang),
         STORY(test_a_dead_process_is_the_culprit_of_a_hang),

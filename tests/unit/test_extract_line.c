@@ -21,7 +21,7 @@ static char buf[4096];
 
 static struct line clean_bytes(const char *raw, size_t len)
 {
-    struct log_clock clock = {NOW, USEC_UNKNOWN};
+    struct log_clock clock = {NOW, USEC_UNKNOWN, 0};
     struct line l;
 
     assert_true(len < sizeof(buf));
@@ -216,13 +216,40 @@ static void a_full_date_gives_the_others_their_year(void **state)
 {
     static const char dated[] = "2023-12-31 23:59:58 x",
                       absl[] = "I0101 00:00:03.000001 7 f.py:1] x";
-    struct log_clock clock = {NOW, USEC_UNKNOWN};
+    struct log_clock clock = {NOW, USEC_UNKNOWN, 0};
     char text[TIMESTAMP_TEXT_MAX];
     struct line l;
 
     line_read(&clock, dated, sizeof(dated) - 1, &l);
     line_read(&clock, absl, sizeof(absl) - 1, &l);
     assert_string_equal(timestamp_format(l.time_us, text), "2024-01-01T00:00:03.000Z");
+}
+
+static void a_kernel_clock_counts_from_boot_until_the_kernel_tells_the_date(void **state)
+{
+    static const char bare[] = "[  311.204811] NVRM: x", raw[] = "6,1234,311204811,-;NVRM: x",
+                      rtc[] = "[    1.500000] rtc_cmos 00:04: setting system clock to "
+                              "2026-03-05T02:00:00 UTC (1772676000)",
+                      audit[] = "[  100.000000] audit: type=1400 audit(1772676200.000:7): x",
+                      other[] = "[  100.000000] program: audit(1772676200.000:7)";
+    struct log_clock clock = {NOW, USEC_UNKNOWN, 0};
+    char text[TIMESTAMP_TEXT_MAX];
+    struct line l;
+
+    line_read(&clock, bare, sizeof(bare) - 1, &l);
+    assert_true(l.uptime && l.time_us == 311204811);
+    line_read(&clock, raw, sizeof(raw) - 1, &l);
+    assert_true(l.uptime && l.time_us == 311204811);
+    line_read(&clock, other, sizeof(other) - 1, &l);
+    assert_true(l.uptime);
+    line_read(&clock, rtc, sizeof(rtc) - 1, &l);
+    line_read(&clock, bare, sizeof(bare) - 1, &l);
+    assert_false(l.uptime);
+    assert_string_equal(timestamp_format(l.time_us, text), "2026-03-05T02:05:09.704Z");
+    line_read(&clock, audit, sizeof(audit) - 1, &l);
+    line_read(&clock, raw, sizeof(raw) - 1, &l);
+    assert_string_equal(timestamp_format(l.time_us, text), "2026-03-05T02:06:51.204Z");
+    assert_false(clean("2026-03-05 02:00:00 x").uptime || clean("x").uptime);
 }
 
 static void ray_says_how_many_lines_one_stands_for(void **state)
@@ -262,6 +289,7 @@ int main(void)
         cmocka_unit_test(prefixes_are_facts),
         cmocka_unit_test(a_label_is_a_task_and_no_rank),
         cmocka_unit_test(clocks_are_read),
+        cmocka_unit_test(a_kernel_clock_counts_from_boot_until_the_kernel_tells_the_date),
         cmocka_unit_test(a_full_date_gives_the_others_their_year),
         cmocka_unit_test(ray_says_how_many_lines_one_stands_for),
         cmocka_unit_test(streams_tell_processes_apart),

@@ -11,6 +11,9 @@
  * from ten minutes before the last progress, because a sick GPU speaks before the job notices;
  * a job's other output, and what tells that somebody waits, from the last progress on.
  *
+ * A clock that counts from the boot of a machine places nothing beside other files: such lines are
+ * adrift, and believed less (rules_confidence).
+ *
  * Output of a dying process may be flushed late, and ranks write concurrently, so one or two steps
  * may stand behind the fatal line. Such a line is taken back into the episode only if something
  * else says that the job failed and nothing later explains it. */
@@ -46,11 +49,27 @@ bool hits_concurrent(const struct hit *a, const struct hit *b)
     bool clocks = a->time_us != USEC_UNKNOWN && b->time_us != USEC_UNKNOWN;
     uint64_t apart = a->s.line > b->s.line ? a->s.line - b->s.line : b->s.line - a->s.line;
 
+    if (a->s.uptime && b->s.uptime && a->s.file == b->s.file)
+        return llabs(a->s.time_us - b->s.time_us) <= CLOCK_SKEW;
     if (clocks && llabs(a->time_us - b->time_us) > CLOCK_SKEW)
         return false;
     if (clocks && a->s.time_us != USEC_UNKNOWN && b->s.time_us != USEC_UNKNOWN)
         return true;
     return a->s.file != b->s.file || apart <= NEAR_LINES;
+}
+
+/* A kernel whose clock counts from its boot does not say when a job failed that has another clock:
+ * what such a line tells may be days old. */
+bool hit_is_adrift(const struct evidence *e, const struct hit *h)
+{
+    const struct stream *own = evidence_stream(e, h->s.file);
+
+    if (!h->s.uptime)
+        return false;
+    VEC_FOREACH (&e->streams, s)
+        if (s != own && s->alive && !s->uptime)
+            return true;
+    return false;
 }
 
 static int64_t steps_after(const struct evidence *e, const struct hit *h)
@@ -147,6 +166,11 @@ static void look_at_ends(struct judge *j)
     j->told_end |= j->ending == ENDING_EXITED;
 }
 
+static bool is_hard_fact(const struct signal *s)
+{
+    return s->role == ROLE_ROOT && s->confidence >= HARD_FACT;
+}
+
 static void collect(struct judge *j, int64_t late)
 {
     const struct evidence *e = j->e;
@@ -156,6 +180,8 @@ static void collect(struct judge *j, int64_t late)
         bool root = h->s.role == ROLE_ROOT || h->s.role == ROLE_SYMPTOM;
 
         if (before_last_progress(e, h) || steps_after(e, h) > (root ? late : 0))
+            continue;
+        if (j->adrift_out && hit_is_adrift(e, h) && (j->in->finished || !is_hard_fact(&h->s)))
             continue;
         j->current[j->n_current++] = h;
     }
@@ -199,9 +225,44 @@ static void measure_silence(struct judge *j)
     j->silence = silence_of(j->e);
 }
 
+static bool all_steps_done(const struct evidence *e)
+{
+    VEC_FOREACH (&e->tracks, t)
+        if (t->total != NUMBER_NONE && t->total > 1 && t->resets == 0 && t->highest >= t->total)
+            return true;
+    return false;
+}
+
+/* Whether the job itself shows that something is wrong. */
+static bool shows_trouble(const struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current; i++)
+        if (!hit_is_adrift(j->e, j->current[i]) && j->current[i]->s.role <= ROLE_CASCADE)
+            return true;
+    return j->ending == ENDING_HUNG || j->ending == ENDING_EXITED;
+}
+
+/* Lines adrift are asked for the reason of what is known to have happened, they are no reason to
+ * think that something did: only a hard fact is, and not against work that was finished. */
+static void look_for_adrift(struct judge *j)
+{
+    j->adrift_out = false;
+    VEC_FOREACH (&j->e->hits, h)
+        j->adrift_out |= hit_is_adrift(j->e, h);
+    if (!j->adrift_out)
+        return;
+    collect(j, 0);
+    look_at_ends(j);
+    j->adrift_out = !j->told_end && !j->interrupt && !j->first_wait && !shows_trouble(j);
+    j->interrupt = j->first_wait = NULL;
+    j->told_end = false;
+}
+
 void episode_build(struct judge *j)
 {
     j->current = xcalloc(j->e->hits.n + 1, sizeof(*j->current));
+    j->in->finished = j->e->finished || all_steps_done(j->e);
+    look_for_adrift(j);
     collect(j, 0);
     look_at_ends(j);
     if (j->told_end && !j->interrupt && !j->first_wait && !has_role(j, ROLE_ROOT) &&

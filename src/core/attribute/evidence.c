@@ -133,8 +133,9 @@ static void agree_on_year(struct stream *stream, usec_t now)
 
 static usec_t add_clock(struct evidence *e, const struct signal *s, struct stream *stream)
 {
-    usec_t now = s->time_us;
+    usec_t now = signal_time(s);
 
+    stream->uptime |= s->uptime;
     if (now != USEC_UNKNOWN && stream->time_us != USEC_UNKNOWN)
         agree_on_year(stream, now + stream->shift);
     if (now != USEC_UNKNOWN)

@@ -28,6 +28,7 @@ struct stream {
     usec_t time_us; /* latest clock seen */
     bool alive;     /* it shows more of the job than its end */
     bool cut;       /* it ends within a line */
+    bool uptime;    /* it has clocks that count from a boot */
     usec_t shift;   /* whole years to add to clocks */
 };
 
@@ -41,6 +42,8 @@ struct hit {
     int64_t advance; /* of the stream */
     uint64_t count;  /* in all, earlier stretches included */
     usec_t first_us, last_us;
+    usec_t begun_us; /* the first one's own clock, whatever it counts from; USEC_UNKNOWN */
+    usec_t lasted;   /* from there to the last */
     uint64_t last_order;
 };
 

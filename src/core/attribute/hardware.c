@@ -6,7 +6,6 @@
 /* Names from facts about hardware: what the kernel, the driver or a monitor says of a device or
  * node. Ranks come in only as those whose process met the fault first. */
 
-#define HARD_FACT        80
 #define SOFT_REPEATS     3
 #define SOFT_REPEAT_SPAN (30 * USEC_PER_MIN)
 
@@ -121,7 +120,7 @@ static void name_exit_under_hardware(struct judge *j)
 bool hit_is_soft_repeat(const struct hit *h)
 {
     return h->s.layer == LAYER_KERNEL && *h->s.who.device && h->count >= SOFT_REPEATS &&
-           h->first_us != USEC_UNKNOWN && h->last_us - h->first_us >= SOFT_REPEAT_SPAN;
+           h->lasted >= SOFT_REPEAT_SPAN;
 }
 
 bool culprit_soft_repeats(struct judge *j)

@@ -160,6 +160,7 @@ static struct hit *open_hit(struct evidence *e, const struct signal *s, uint64_t
     h->key = key;
     h->advance = -1;
     h->first_us = now;
+    h->begun_us = s->uptime ? s->time_us : now;
     e->keys.v[h - e->hits.v] = key;
     if (g)
         g->kept++;
@@ -186,6 +187,8 @@ void gather_hit(struct evidence *e, const struct signal *s, const struct stream 
     else
         h->advance = stream->advance;
     h->last_us = now;
+    if (h->begun_us != USEC_UNKNOWN && (s->uptime || now != USEC_UNKNOWN))
+        h->lasted = (s->uptime ? s->time_us : now) - h->begun_us;
     h->last_order = e->order;
     h->count++;
 }

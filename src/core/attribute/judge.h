@@ -19,9 +19,10 @@ struct judge {
     const struct hit *interrupt;  /* the scheduler's or user's word that it ended the job */
     const struct hit *notice;     /* the first that announced it, some steps before the end */
     const struct hit *first_wait; /* earliest line that tells of waiting */
-    bool told_end;                /* a launcher, the scheduler or an exit says that it failed */
-    usec_t silence;               /* how long other output went on after the last progress */
-    usec_t patience;              /* how long a silence is normal for this job */
+    bool adrift_out; /* lines whose time cannot be told are no part of it, but for hard facts */
+    bool told_end;   /* a launcher, the scheduler or an exit says that it failed */
+    usec_t silence;  /* how long other output went on after the last progress */
+    usec_t patience; /* how long a silence is normal for this job */
 
     /* primary.c */
     const struct hit *primary; /* decisive line */
@@ -38,6 +39,7 @@ struct judge {
 
 void episode_build(struct judge *j);
 bool episode_is_current(const struct evidence *e, const struct hit *h);
+bool hit_is_adrift(const struct evidence *e, const struct hit *h); /* when it was is not known */
 bool hit_before(const struct hit *a, const struct hit *b);
 bool hit_is_wait(const struct hit *h);
 bool hits_concurrent(const struct hit *a, const struct hit *b); /* the order proves nothing */
@@ -48,8 +50,10 @@ int hit_category(const struct hit *h); /* which of concurrent roots explains the
 bool hit_is_soft_repeat(const struct hit *h);
 const struct hit *episode_first(const struct judge *j, enum role role);
 
+#define HARD_FACT         80 /* confidence of a line that needs no other */
 #define CATEGORY_GENERIC  0
 #define CASCADE_HEARD     20 /* confidence of a victim's line that is listened to */
+#define CATEGORY_SPECIFIC 2
 #define CATEGORY_HARDWARE 5
 
 void rules_apply(struct judge *j); /* class, cause, primary, confidence */

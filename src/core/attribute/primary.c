@@ -32,7 +32,7 @@ int hit_category(const struct hit *h)
         return 4;
     if (h->s.cause == CAUSE_HOST_OOM)
         return 3;
-    return h->s.cause == CAUSE_NETWORK ? 1 : 2;
+    return h->s.cause == CAUSE_NETWORK ? 1 : CATEGORY_SPECIFIC;
 }
 
 static bool is_candidate(const struct hit *h, enum role role)
@@ -62,14 +62,14 @@ static bool explains_more(const struct hit *h, const struct hit *than)
            (than->s.cause == CAUSE_UNKNOWN || h->s.confidence >= than->s.confidence + 10);
 }
 
-static const struct hit *choose(const struct judge *j, enum role role)
+static const struct hit *choose_among(const struct judge *j, enum role role, bool adrift)
 {
     const struct hit *first = NULL, *best = NULL;
 
     for (size_t i = 0; i < j->n_current; i++) {
         const struct hit *h = j->current[i];
 
-        if (!is_candidate(h, role))
+        if (!is_candidate(h, role) || hit_is_adrift(j->e, h) != adrift)
             continue;
         if (!first)
             first = best = h;
@@ -77,6 +77,18 @@ static const struct hit *choose(const struct judge *j, enum role role)
             best = h;
     }
     return best;
+}
+
+/* Beside an error of the program that explains itself, a line adrift explains nothing. */
+static const struct hit *choose(const struct judge *j, enum role role)
+{
+    const struct hit *best = choose_among(j, role, false), *adrift = choose_among(j, role, true);
+
+    if (!best || !adrift)
+        return best ? best : adrift;
+    return hit_category(best) < CATEGORY_SPECIFIC && hit_category(adrift) > hit_category(best)
+               ? adrift
+               : best;
 }
 
 const struct hit *primary_symptom(const struct judge *j)

@@ -153,7 +153,7 @@ static struct sample sample_at(const struct signal *s)
 {
     struct sample p = {.value = METRIC_NAN,
                        .step = s->step.step,
-                       .time_us = s->time_us,
+                       .time_us = signal_time(s),
                        .file = s->file,
                        .line = s->line,
                        .offset = s->offset};

@@ -12,6 +12,7 @@
 
 #define SURVIVED_SHOWN 3
 #define LATER_SHOWN    2
+#define ADRIFT_SHOWN   2
 
 void ruled_add(struct judge *j, const char *what, const char *format, ...)
 {
@@ -38,6 +39,27 @@ static bool already_out(const struct judge *j, const char *what)
 static bool is_shown(const struct judge *j, const struct signal *s)
 {
     return j->primary && streq(j->primary->s.signature, s->signature);
+}
+
+/* Errors of which nobody knows whether they are older than the job. */
+static void rule_out_adrift(struct judge *j)
+{
+    bool own = j->primary && hit_is_adrift(j->e, j->primary);
+    uint32_t n = 0;
+
+    VEC_FOREACH (&j->e->hits, h) {
+        if (n == ADRIFT_SHOWN || h->s.role > ROLE_SYMPTOM || !hit_is_adrift(j->e, h) ||
+            is_shown(j, &h->s) || h == j->telling || already_out(j, h->s.signature))
+            continue;
+        if (own && (h->s.file == j->primary->s.file || h->s.cause == j->in->cause))
+            continue;
+        ruled_add(j, h->s.signature,
+                  "line %" PRIu64 ": its clock counts from boot, so its time can't be compared%s",
+                  h->s.line,
+                  j->in->class == CLASS_HEALTHY ? ", and the job shows no trouble"
+                                                : " with the job's");
+        n++;
+    }
 }
 
 /* Errors that the job lived through. */
@@ -70,7 +92,7 @@ static void rule_out_later(struct judge *j)
         const struct hit *h = j->current[i];
 
         if (h->s.role != ROLE_ROOT || is_shown(j, &h->s) || h->s.cause == j->in->cause ||
-            already_out(j, h->s.signature) || !hit_before(j->primary, h))
+            already_out(j, h->s.signature) || !hit_before(j->primary, h) || hit_is_adrift(j->e, h))
             continue;
         ruled_add(j, h->s.signature, "line %" PRIu64 ": came after the decisive line", h->s.line);
         n++;
@@ -99,6 +121,7 @@ void ruled_collect(struct judge *j)
         if (j->interrupt)
             ruled_add(j, cause_name(j->interrupt->s.cause), "the failure came before");
     }
+    rule_out_adrift(j);
     if (j->in->class == CLASS_INTERRUPTED)
         ruled_add(j, "a failure", "nothing that could be one stands before the interruption");
     rule_out_survived(j);

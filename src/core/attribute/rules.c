@@ -33,6 +33,7 @@
 #define FAILED_CONFIDENCE 30 /* what a rank says of its own end, with others waiting for it */
 #define END_CERTAIN       50 /* confidence of a line that tells of an end by itself */
 #define GRADIENT_LOST     20 /* lines in a row with nan: more than a loss scale needs to settle */
+#define ADRIFT_WORTH      65 /* percent of its confidence */
 #define NOTHING_TOLD      20 /* confidence when no line was understood */
 
 static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
@@ -143,7 +144,7 @@ static bool interrupt_came_first(const struct judge *j)
 
     if (!i)
         return false;
-    if (hit_before(i, p))
+    if (hit_is_adrift(j->e, p) || hit_before(i, p))
         return true;
     return hits_concurrent(i, p) && hit_category(p) == CATEGORY_GENERIC;
 }
@@ -231,6 +232,11 @@ static bool rule_failed_before_wait(struct judge *j)
     return true;
 }
 
+static int32_t told_confidence(const struct judge *j, const struct hit *h)
+{
+    return hit_is_adrift(j->e, h) ? h->s.confidence * ADRIFT_WORTH / 100 : h->s.confidence;
+}
+
 static bool rule_waits(struct judge *j)
 {
     const struct hit *telling = telling_wait(j);
@@ -248,19 +254,11 @@ static bool rule_waits(struct judge *j)
     }
     if (j->holdup.kind != HOLDUP_UNKNOWN)
         confidence = j->holdup.kind == HOLDUP_SILENT ? 50 : 75;
-    else if (telling && telling->s.confidence > confidence)
-        confidence = telling->s.confidence;
+    else if (telling && told_confidence(j, telling) > confidence)
+        confidence = told_confidence(j, telling);
     j->telling = telling;
     set(j, CLASS_HANG, cause_of_wait(j, telling), confidence);
     return true;
-}
-
-static bool all_steps_done(const struct judge *j)
-{
-    VEC_FOREACH (&j->e->tracks, t)
-        if (t->total != NUMBER_NONE && t->total > 1 && t->resets == 0 && t->highest >= t->total)
-            return true;
-    return false;
 }
 
 /* A gap of whole hours is two time zones in one file, not an idle job; one of weeks is a wrong
@@ -528,7 +526,6 @@ void rules_apply(struct judge *j)
         rule_slow,        rule_told_slow,          rule_healthy,
     };
 
-    j->in->finished = j->e->finished || all_steps_done(j);
     j->slow = find_slow(j);
     for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
         if (rules[i](j))
@@ -541,13 +538,20 @@ void rules_apply(struct judge *j)
         j->telling = NULL;
 }
 
-/* Independent pieces of evidence for one cause: 1 - prod(1 - c_i) (algorithms b.2.7). */
+static void add_doubt(int64_t *doubt, int32_t confidence)
+{
+    *doubt = *doubt * (100 - confidence) / 100;
+}
+
+/* Independent pieces of evidence for one cause: 1 - prod(1 - c_i) (algorithms b.2.7). Those adrift
+ * share one doubt: whether they belong to this failure at all. */
 int32_t rules_confidence(const struct judge *j, enum cause cause, int32_t own)
 {
-    int64_t doubt = 100 - own; /* percent */
+    int64_t placed = 100, adrift = 100, doubt; /* percent */
     const char *counted[8];
     size_t n = 0;
 
+    add_doubt(j->primary && hit_is_adrift(j->e, j->primary) ? &adrift : &placed, own);
     for (size_t i = 0; i < j->n_current && n < ARRAY_SIZE(counted); i++) {
         const struct signal *s = &j->current[i]->s;
         bool again = j->primary && streq(s->signature, j->primary->s.signature);
@@ -557,7 +561,9 @@ int32_t rules_confidence(const struct judge *j, enum cause cause, int32_t own)
         if (again || s->cause != cause || (s->role != ROLE_ROOT && s->role != ROLE_SYMPTOM))
             continue;
         counted[n++] = s->signature;
-        doubt = doubt * (100 - s->confidence) / 100;
+        add_doubt(hit_is_adrift(j->e, j->current[i]) ? &adrift : &placed, s->confidence);
     }
+    add_doubt(&placed, (int32_t)(100 - adrift) * ADRIFT_WORTH / 100);
+    doubt = placed;
     return doubt < 1 ? 99 : (int32_t)(100 - doubt);
 }

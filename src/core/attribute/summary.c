@@ -114,16 +114,22 @@ static void add_loss(struct strbuf *b, const struct series *s, enum divergence d
 
 static void describe_crash(struct judge *j, struct strbuf *b)
 {
+    bool adrift = j->primary && hit_is_adrift(j->e, j->primary);
+
     strbuf_adds(b, what_failed(j->in->cause));
     add_who(b, j->in);
     add_where(b, j);
-    add_when(b, &j->in->progress);
+    if (!adrift)
+        add_when(b, &j->in->progress);
     if (j->loss)
         add_loss(b, j->loss, j->divergence);
     else if (j->gradient_lost)
         strbuf_adds(b, ": the gradient is no longer a number");
     else if (j->primary)
         add_quote(b, j->primary->s.text + j->primary->s.message);
+    if (adrift)
+        strbuf_adds(b,
+                    "; its clock counts from boot, so its time can't be compared with the job's");
 }
 
 static void add_holdup(struct strbuf *b, const struct holdup_finding *f, uint32_t reporters)

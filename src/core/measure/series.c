@@ -134,7 +134,7 @@ static struct sample sample_of(const struct signal *from, int64_t value)
     struct sample p = {
         .value = value,
         .step = from->step.step,
-        .time_us = from->time_us,
+        .time_us = signal_time(from),
         .file = from->file,
         .line = from->line,
         .offset = from->offset,

@@ -233,6 +233,7 @@ static const struct field signal_fields[] = {
     WORD(struct signal, kind, signal_kind),
     WORD(struct signal, provenance, provenance),
     NUMBER_OR(struct signal, time_us, USEC_UNKNOWN),
+    NUMBER(struct signal, uptime),
     NUMBER(struct signal, file),
     NUMBER(struct signal, line),
     NUMBER(struct signal, offset),

@@ -129,6 +129,7 @@ struct signal {
     enum signal_kind kind;
     enum provenance provenance;
     usec_t time_us; /* the source's own clock, USEC_UNKNOWN when it shows none */
+    bool uptime;    /* that clock counts from the boot of its machine, no other file's does */
     uint32_t file;  /* index into the attempt's list of inputs */
     uint64_t line;  /* from 1; 0 = not from a text */
     uint64_t offset;
@@ -160,6 +161,12 @@ struct signal {
     uint32_t message;       /* where in text the message begins: behind clock, rank, host */
     char text[EXCERPT_LEN]; /* the cleaned line around the match */
 };
+
+/* Its clock, where that can be compared with the one of any other signal. */
+static inline usec_t signal_time(const struct signal *s)
+{
+    return s->uptime ? USEC_UNKNOWN : s->time_us;
+}
 
 /* An empty signal of the kind: every field "unknown". */
 struct signal signal_make(enum signal_kind kind, enum provenance provenance);
