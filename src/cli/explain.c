@@ -170,7 +170,7 @@ static void show_facts(const struct page *p, const struct story_attempt *a)
     if (a->exited) {
         _cleanup_strbuf_ struct strbuf b = {0};
 
-        strbuf_adds(&b, "its first process ");
+        strbuf_adds(&b, "its first process: ");
         narrate_exit(&a->exit, &b);
         entry(p, "exit", strbuf_str(&b));
     }

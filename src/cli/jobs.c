@@ -7,7 +7,9 @@
 #include "cli/chronicle.h"
 #include "cli/narrate.h"
 #include "cli/options.h"
+#include "cli/report.h"
 #include "cli/state.h"
+#include "cli/table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,12 +17,8 @@
 
 extern const struct verb verb_jobs;
 
-#define COLUMNS   80
-#define NAME_MIN  10
-#define NAME_MOST 24 /* a longer one pushes its own row to the right */
-#define OTHER_COLUMNS                                                                              \
-    (2 + 7 + 2 + 8 + 2 + 9 + 2 + 2 + 10) /* behind the name, without the cause                     \
-                                          */
+#define NAME_MOST 24 /* columns; a longer one pushes its own row to the right */
+#define CAUSE_MIN 10
 
 /* A job, read and ready to be printed: there may be thousands, and the newest comes first. */
 struct row {
@@ -133,20 +131,32 @@ static int newest_first(const void *a, const void *b)
     return (x->began < y->began) - (x->began > y->began);
 }
 
+static void print_line(void *ctx, const char *text)
+{
+    puts(text);
+}
+
 /* The name is what one types next, so it is never cut; the cause gives way. */
 static void print_rows(const struct jobs *jobs)
 {
-    int name = NAME_MIN, cause;
+    static const char *const heads[] = {"job",       "state",      "attempts",
+                                        "last step", "last cause", "began"};
+    _cleanup_table_ struct table t = {.columns = ARRAY_SIZE(heads),
+                                      .right = 1 << 2 | 1 << 3,
+                                      .first_most = NAME_MOST,
+                                      .yields = 4,
+                                      .yields_least = CAUSE_MIN,
+                                      .spare = 2};
 
-    VEC_FOREACH (&jobs->rows, r)
-        if ((int)strlen(r->name) > name && strlen(r->name) <= NAME_MOST)
-            name = (int)strlen(r->name);
-    cause = COLUMNS - name - OTHER_COLUMNS;
-    printf("%-*s  %-7s  %8s  %9s  %-*s  %s\n", name, "job", "state", "attempts", "last step", cause,
-           "last cause", "began");
-    VEC_FOREACH (&jobs->rows, r)
-        printf("%-*s  %-7s  %8s  %9s  %-*.*s  %s\n", name, r->name, r->state, r->attempts, r->step,
-               cause, cause, r->cause, r->ago);
+    for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+        strbuf_adds(table_cell(&t), heads[i]);
+    VEC_FOREACH (&jobs->rows, r) {
+        const char *const cells[] = {r->name, r->state, r->attempts, r->step, r->cause, r->ago};
+
+        for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
+            strbuf_adds(table_cell(&t), cells[i]);
+    }
+    table_print(&t, (size_t)report_style_of(stdout).width, print_line, NULL);
 }
 
 static void print_all(struct jobs *jobs)

@@ -2,12 +2,13 @@
 #include "cli/narrate.h"
 
 #include "base/sig.h"
+#include "cli/table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define COLUMNS    6
+#define CAUSE_MIN  8 /* columns */
 #define ROWS_FIRST 5 /* of a long table: so many at both ends */
 #define ROWS_LAST  10
 
@@ -16,9 +17,15 @@ void narrate_exit(const struct exit_fact *x, struct strbuf *out)
     char name[SIG_NAME_LEN];
 
     if (x->signal == 0)
-        strbuf_addf(out, "exited with status %d", (int)x->code);
+        strbuf_addf(out, "exit status %d", (int)x->code);
     else
-        strbuf_addf(out, "was ended by %s", sig_name(x->signal, name));
+        strbuf_addf(out, "killed by %s", sig_name(x->signal, name));
+}
+
+/* How it exited is news when reknit had no hand in it. */
+static bool tells_exit(const struct story_attempt *a)
+{
+    return a->exited && !a->put_down;
 }
 
 static const char *class_words(const struct incident *i)
@@ -74,6 +81,10 @@ void narrate_verdict(const struct story_attempt *a, struct strbuf *out)
     strbuf_adds(out, class_words(i));
     if (!strstr(i->summary, "step")) /* it often says where by itself */
         add_where(a, out);
+    if (tells_exit(a)) {
+        strbuf_adds(out, ", ");
+        narrate_exit(&a->exit, out);
+    }
     add_summary(i, out);
     strbuf_addf(out, " (%s, %d %%)", cause_name(i->cause), (int)i->confidence);
 }
@@ -152,124 +163,94 @@ void narrate_cause(const struct story_attempt *a, struct strbuf *out)
     }
     if (i->class == CLASS_HANG)
         strbuf_adds(out, "hang: ");
-    strbuf_adds(out, cause_name(i->cause));
+    if (i->cause == CAUSE_CANCELLED && a->decided && streq(a->decision.rule, "requested"))
+        strbuf_adds(out, "on request");
+    else
+        strbuf_adds(out, cause_name(i->cause));
     add_ranks(&i->culprits, out);
 }
 
-void narrate_action(const struct story_run *run, const struct story_attempt *a, struct strbuf *out)
+static const char *action_words(const struct story_run *run, const struct story_attempt *a)
 {
-    char delay[DURATION_TEXT_MAX];
-
-    if (!a->decided) {
-        strbuf_adds(out, a->lost ? "died with it" : run->over ? "-" : "running");
-        return;
-    }
+    if (!a->decided)
+        return a->lost ? "died with it" : run->over ? "-" : "running";
     switch (a->decision.action) {
     case ACTION_RESTART:
     case ACTION_RESTART_EXCLUDING:
-        if (a->decision.delay > 0)
-            strbuf_addf(out, "restart after %s", duration_format(a->decision.delay, delay));
-        else
-            strbuf_adds(out, "restart");
-        break;
+        return "restart";
     case ACTION_COMPLETE:
-        strbuf_adds(out, "done");
-        break;
+        return "done";
     default:
-        strbuf_adds(out, "stop");
+        return "stop";
     }
 }
 
-/* A table whose columns are as wide as what is in them. */
-struct table {
-    VEC(struct strbuf) cells; /* row by row */
-};
-
-static struct strbuf *cell(struct table *t)
+static void add_exit(const struct story_attempt *a, struct strbuf *out)
 {
-    return VEC_PUSH(&t->cells);
+    char name[SIG_NAME_LEN];
+
+    if (!tells_exit(a))
+        strbuf_addc(out, '-');
+    else if (a->exit.signal != 0)
+        strbuf_adds(out, sig_name(a->exit.signal, name));
+    else
+        strbuf_addf(out, "%d", (int)a->exit.code);
 }
 
-static void table_done(struct table *t)
-{
-    VEC_FOREACH (&t->cells, c)
-        strbuf_done(c);
-    VEC_DONE(&t->cells);
-}
-
-/* Columns as a terminal counts them: continuation bytes of UTF-8 take none. */
-static size_t width(const char *s)
-{
-    size_t n = 0;
-
-    for (; *s; s++)
-        n += ((unsigned char)*s & 0xc0) != 0x80;
-    return n;
-}
-
-static void print_table(struct table *t, void (*line)(void *ctx, const char *text), void *ctx)
-{
-    size_t widths[COLUMNS] = {0};
-
-    for (size_t i = 0; i < t->cells.n; i++)
-        if (width(strbuf_str(&t->cells.v[i])) > widths[i % COLUMNS])
-            widths[i % COLUMNS] = width(strbuf_str(&t->cells.v[i]));
-    for (size_t row = 0; row + COLUMNS <= t->cells.n; row += COLUMNS) {
-        _cleanup_strbuf_ struct strbuf b = {0};
-
-        for (size_t c = 0; c < COLUMNS; c++) {
-            const char *text = strbuf_str(&t->cells.v[row + c]);
-
-            strbuf_adds(&b, text);
-            if (c + 1 < COLUMNS)
-                strbuf_addf(&b, "%*s", (int)(widths[c] - width(text) + 2), "");
-        }
-        line(ctx, strbuf_str(&b));
-    }
-}
+static const char *const heads[] = {"attempt", "steps",  "time",     "exit",
+                                    "cause",   "action", "time lost"};
+#define COLUMN_CAUSE 4
 
 static void add_row(struct table *t, const struct story_run *run, const struct story_attempt *a)
 {
     char text[DURATION_TEXT_MAX];
 
-    strbuf_addf(cell(t), "%" PRIu32, a->number);
-    narrate_steps(a, cell(t));
-    strbuf_adds(cell(t),
+    strbuf_addf(table_cell(t), "%" PRIu32, a->number);
+    narrate_steps(a, table_cell(t));
+    strbuf_adds(table_cell(t),
                 duration_format(a->ended == USEC_NEVER ? a->span : a->ended - a->started, text));
-    narrate_cause(a, cell(t));
-    narrate_action(run, a, cell(t));
-    strbuf_adds(cell(t), duration_format(a->span - a->useful, text));
+    add_exit(a, table_cell(t));
+    narrate_cause(a, table_cell(t));
+    strbuf_adds(table_cell(t), action_words(run, a));
+    strbuf_adds(table_cell(t), duration_format(a->span - a->useful, text));
 }
 
-void narrate_summary(const struct story_run *run, void (*line)(void *ctx, const char *text),
-                     void *ctx)
+static void add_goodput(const struct story_run *run, struct strbuf *out)
 {
-    static const char *const heads[COLUMNS] = {"attempt", "steps",  "time",
-                                               "cause",   "action", "time lost"};
-    __attribute__((cleanup(table_done))) struct table t = {0};
-    _cleanup_strbuf_ struct strbuf b = {0};
     char useful[DURATION_TEXT_MAX], wall[DURATION_TEXT_MAX];
 
-    for (size_t i = 0; i < COLUMNS; i++)
-        strbuf_adds(cell(&t), heads[i]);
+    if (run->wall <= 0)
+        return;
+    duration_format(run->wall, wall);
+    if (!story_has_steps(run))
+        strbuf_addf(out, "goodput unknown: no steps seen in %s", wall);
+    else
+        strbuf_addf(out, "goodput %d %%: %s of %s produced steps that were kept",
+                    (int)(run->useful * 100 / run->wall), duration_format(run->useful, useful),
+                    wall);
+}
+
+void narrate_summary(const struct story_run *run, size_t width,
+                     void (*line)(void *ctx, const char *text), void *ctx)
+{
+    _cleanup_table_ struct table t = {.columns = ARRAY_SIZE(heads),
+                                      .yields = COLUMN_CAUSE,
+                                      .yields_least = CAUSE_MIN,
+                                      .spare = TABLE_NO_COLUMN};
+    _cleanup_strbuf_ struct strbuf goodput = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
+        strbuf_adds(table_cell(&t), heads[i]);
     for (size_t i = 0; i < run->attempts.n; i++)
         if (i < ROWS_FIRST || i + ROWS_LAST >= run->attempts.n)
             add_row(&t, run, &run->attempts.v[i]);
         else if (i == ROWS_FIRST)
-            for (size_t c = 0; c < COLUMNS; c++)
-                strbuf_adds(cell(&t), "...");
-    print_table(&t, line, ctx);
-    if (run->wall <= 0)
-        return;
-    if (!story_has_steps(run)) {
-        strbuf_addf(&b, "goodput unknown: no steps seen in %s", duration_format(run->wall, wall));
-        line(ctx, strbuf_str(&b));
-        return;
-    }
-    strbuf_addf(&b, "goodput %d %%: %s of %s produced steps that were kept",
-                (int)(run->useful * 100 / run->wall), duration_format(run->useful, useful),
-                duration_format(run->wall, wall));
-    line(ctx, strbuf_str(&b));
+            for (size_t c = 0; c < ARRAY_SIZE(heads); c++)
+                strbuf_adds(table_cell(&t), "...");
+    table_print(&t, width, line, ctx);
+    add_goodput(run, &goodput);
+    if (goodput.len > 0)
+        line(ctx, goodput.s);
 }
 
 void narrate_state(const struct story_run *run, bool alive, struct strbuf *out)

@@ -7,7 +7,8 @@
 #include "base/str.h"
 #include "cli/story.h"
 
-/* "attempt 1 crashed after step 1200: ... (gpu-oom, 90 %)"; "" before there is a verdict. */
+/* "attempt 1 crashed after step 1200, exit status 1: ... (gpu-oom, 90 %)"; "" before there is a
+ * verdict. */
 void narrate_verdict(const struct story_attempt *a, struct strbuf *out);
 
 /* "restarting in 30s (gpu-oom without progress: retry 1 of 1)" */
@@ -16,21 +17,18 @@ void narrate_decision(const struct story_attempt *a, struct strbuf *out);
 /* "no new step for 2min (1min 30s allowed); ..." of a FINDING; false: not worth a line. */
 bool narrate_finding(const struct event *e, struct strbuf *out);
 
-/* "exited with status 1", "was ended by signal 9 (Killed)" */
+/* "exit status 1", "killed by SIGSEGV" */
 void narrate_exit(const struct exit_fact *x, struct strbuf *out);
 
 /* "1-1200", "-" */
 void narrate_steps(const struct story_attempt *a, struct strbuf *out);
 
-/* "restarted after 30s", "stopped", "done", "running" */
-void narrate_action(const struct story_run *run, const struct story_attempt *a, struct strbuf *out);
-
 /* "gpu-oom, rank 2" */
 void narrate_cause(const struct story_attempt *a, struct strbuf *out);
 
-/* The table of attempts and the goodput, by lines. The run must be accounted. */
-void narrate_summary(const struct story_run *run, void (*line)(void *ctx, const char *text),
-                     void *ctx);
+/* The table of attempts and the goodput, by lines of so many columns. The run must be accounted. */
+void narrate_summary(const struct story_run *run, size_t width,
+                     void (*line)(void *ctx, const char *text), void *ctx);
 
 /* "running", "done", "stopped: ...", "killed with reknit" */
 void narrate_state(const struct story_run *run, bool alive, struct strbuf *out);

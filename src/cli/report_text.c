@@ -13,6 +13,7 @@
 
 #define MARGIN    10
 #define WIDTH_MAX 100
+#define WIDTH     80 /* where there is no terminal */
 #define WIDTH_MIN 60
 
 enum paint { PAINT_NONE, PAINT_BOLD, PAINT_DIM, PAINT_RED, PAINT_YELLOW, PAINT_GREEN };
@@ -22,14 +23,14 @@ static const char *const codes[] = {"", "1", "2", "1;31", "1;33", "1;32"};
 struct report_style report_style_of(FILE *f)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    struct report_style s = {.width = WIDTH_MAX};
+    struct report_style s = {.width = WIDTH};
     struct winsize w;
 
     if (!isatty(fileno(f)))
         return s;
     s.colour = !(no && *no) && !(term && streq(term, "dumb"));
-    if (ioctl(fileno(f), TIOCGWINSZ, &w) == 0 && w.ws_col > 0 && w.ws_col < WIDTH_MAX)
-        s.width = w.ws_col < WIDTH_MIN ? WIDTH_MIN : w.ws_col;
+    if (ioctl(fileno(f), TIOCGWINSZ, &w) == 0 && w.ws_col > 0)
+        s.width = w.ws_col < WIDTH_MIN ? WIDTH_MIN : w.ws_col > WIDTH_MAX ? WIDTH_MAX : w.ws_col;
     return s;
 }
 

@@ -139,7 +139,8 @@ const struct verb verb_run = {
         "REKNIT_FAILED_AFTER_STEP; while a bad GPU is kept out, CUDA_VISIBLE_DEVICES.\n"
         "\n"
         "SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on, and the job is not restarted after;\n"
-        "a second one ends everything at once. SIGUSR1 and SIGUSR2 go to the command itself.\n"
+        "the policy's kill_grace (10s) later, or at a second one, everything is killed. SIGUSR1 "
+        "and SIGUSR2 go to the command itself.\n"
         "A reader of the output that goes away ('| head') does not end the job; its log goes on.\n"
         "State is kept below $REKNIT_STATE_DIR, $XDG_STATE_HOME/reknit or ~/.local/state/reknit.\n",
     .options = options,

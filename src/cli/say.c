@@ -23,6 +23,7 @@
 #define LINES_MAX    256
 #define LINE_MAX_LEN 1024
 #define COLUMNS_MIN  40 /* narrower: lines are left to the terminal */
+#define COLUMNS      80 /* where there is no terminal */
 #define PREFIX       "reknit:"
 
 struct say {
@@ -62,6 +63,13 @@ static size_t columns(const struct say *s)
     if (!s->terminal || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < COLUMNS_MIN)
         return 0;
     return size.ws_col - strlen(PREFIX) - 1;
+}
+
+size_t say_columns(const struct say *s)
+{
+    size_t width = columns(s);
+
+    return width > 0 ? width : COLUMNS - strlen(PREFIX) - 1;
 }
 
 /* A long line goes on below its own text. */

@@ -16,6 +16,10 @@ struct say *say_new(sd_event *event, bool quiet);
 struct say *say_free(struct say *s); /* what still waits is written */
 DEFINE_CLEANUP(struct say *, say_free);
 
+/* How many columns a line of a table may have: of the terminal, else of a usual one. A sentence is
+ * wrapped on a terminal, and one line elsewhere, so that grep finds it whole. */
+size_t say_columns(const struct say *s);
+
 /* Whether the job's output stands at the beginning of a line now, wherever that shares the screen
  * or file with standard error. While it does not, lines wait for a moment. */
 void say_set_mid_line(struct say *s, bool mid_line);

@@ -41,11 +41,15 @@ static void on_end_signal(int sig)
 
 static void first_interrupt(struct session *s, int sig)
 {
+    char grace[DURATION_TEXT_MAX];
+
     if (local_is_idle(s->local)) {
         say(s->say, "%s: no attempt runs, so this is the end", strsignal(sig));
     } else {
-        say(s->say, "%s: passed on to the job; once more ends everything at once", strsignal(sig));
-        local_signal(s->local, LOCAL_GROUP, sig);
+        say(s->say,
+            "%s: passed on to the job, which has %s to end; once more ends everything at once",
+            strsignal(sig), duration_format(s->policy.kill_grace, grace));
+        local_kill(s->local, LOCAL_GROUP, sig, s->policy.kill_grace);
     }
     session_ask_for_end(s, sig, "the user");
 }

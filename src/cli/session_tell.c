@@ -109,7 +109,7 @@ void session_sum_up(struct session *s, int status, const char *error)
     }
     if (!run || run->attempts.n == 0 || session_never_ran(s))
         return;
-    narrate_summary(run, say_line, s);
+    narrate_summary(run, say_columns(s->say), say_line, s);
     if (run->over && run->end.action == ACTION_STOP && s->interrupts == 0)
         say(s->say, "stopped; 'reknit explain %s' tells why", s->o->name);
 }

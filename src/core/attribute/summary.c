@@ -242,7 +242,9 @@ static void describe_straggler(struct judge *j, struct strbuf *b)
 
 static void describe_interrupted(struct judge *j, struct strbuf *b)
 {
-    strbuf_adds(b, what_failed(j->in->cause));
+    bool asked = j->ending == ENDING_REQUESTED && !j->interrupt;
+
+    strbuf_adds(b, asked ? "The job was ended on request" : what_failed(j->in->cause));
     add_when(b, &j->in->progress);
     strbuf_adds(b, "; nothing failed before");
 }

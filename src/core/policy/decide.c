@@ -48,12 +48,19 @@ static usec_t backoff(const struct model *m, const struct job *j)
 
 /* What the user wants, and the end of the work */
 
+static bool ended_well(const struct attempt *a)
+{
+    return !a->hung && !a->crashed && a->exited && a->exit.code == 0 && a->exit.signal == 0;
+}
+
 static bool rule_requested(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
     char name[SIG_NAME_LEN];
 
     if (!j->requested)
         return false;
+    if (ended_well(&j->attempt) && j->attempt.incident.class == CLASS_HEALTHY)
+        return false; /* the wish came when its work was done */
     if (j->request_signal == 0)
         return STOP(ret, "requested", 0, 0, "it could not be started");
     return STOP(ret, "requested", 0, 0, "the user ended it (%s)",
@@ -62,9 +69,7 @@ static bool rule_requested(const struct model *m, const struct job *j, struct de
 
 static bool rule_completed(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
-    const struct attempt *a = &j->attempt;
-
-    if (a->hung || a->crashed || !a->exited || a->exit.code != 0 || a->exit.signal != 0)
+    if (!ended_well(&j->attempt))
         return false;
     return COMPLETE(ret, "completed", "it ended with status 0");
 }
