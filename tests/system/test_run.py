@@ -569,6 +569,14 @@ def test_how_an_attempt_ended_is_said(run, policy, end, told, cell):
     assert re.search(rf"reknit: 1 .* {cell} .* stop ", r.err.text())
 
 
+@pytest.mark.parametrize("line", ["step $i/60", "epoch 1 step $i/60", "[$i/60]", "iter $i"])
+def test_the_first_steps_of_a_small_loop_count(run, policy, verb, line):
+    policy.write_text(FAST_POLICY.replace("max_restarts: 1000", "max_restarts: 0"))
+    r = run(*sh(f"for i in 1 2 3; do echo {line}; done; exit 1"))
+    assert r.wait() == 75
+    assert "after step 3" in r.err.text() and re.search("reknit: 1 +1-3 ", r.err.text())
+
+
 def test_a_second_signal_ends_everything_at_once(run, policy):
     policy.write_text(FAST_POLICY.replace("kill_grace: 1s", "kill_grace: 1h"))
     r = run(*sh("trap '' INT; (trap '' INT TERM; sleep 1000) & echo ready; wait"))
