@@ -16,9 +16,15 @@ static const struct option options[] = {OPTIONS_COMMON_END};
 
 #define BUILT_IN "the built-in default"
 
-static int check(const char *where)
+static void print_doubt(void *ctx, const char *text)
+{
+    printf("  but %s\n", text);
+}
+
+static int check(const char *where, const struct policy *p)
 {
     printf("%s: sound\n", where);
+    policy_doubts(p, print_doubt, NULL);
     return EXIT_OK;
 }
 
@@ -68,7 +74,7 @@ static int run_config(int argc, char **argv)
     r = load(argv[optind + 1], &p, &where);
     if (r != EXIT_OK)
         return r;
-    return streq(what, "check") ? check(where) : show(where, &p);
+    return streq(what, "check") ? check(where, &p) : show(where, &p);
 }
 
 const struct verb verb_config = {
@@ -77,7 +83,8 @@ const struct verb verb_config = {
     .help = "usage: reknit config check [FILE]\n"
             "       reknit config show [FILE]\n"
             "\n"
-            "check  Reads a policy and says whether it is sound; if not, where and why.\n"
+            "check  Reads a policy and says whether it is sound; if not, where and why; and\n"
+            "       which values have no effect because of others.\n"
             "show   Prints the whole policy that FILE makes, with what it leaves to the default.\n"
             "\n"
             "Without FILE, the one that 'reknit run' uses when it is given none: the first of\n"

@@ -168,6 +168,51 @@ static void faults_are_named_with_their_line(void **state)
     }
 }
 
+struct doubts {
+    unsigned n;
+    char text[512];
+};
+
+static void collect(void *ctx, const char *text)
+{
+    struct doubts *d = ctx;
+
+    d->n++;
+    STR_COPY(d->text, text);
+}
+
+static void values_without_effect_are_named(void **state)
+{
+    static const struct {
+        const char *text, *doubt; /* "" = none */
+    } cases[] = {
+        {"name: x\n", ""},
+        {"hang:\n  first_step: 1m\n",
+         "hang.first_step (1min 00s) is below hang.timeout_min (2min 00s), a start may then take "
+         "less than a step"},
+        {"hang:\n  enabled: false\n  first_step: 1m\n", ""},
+        {"hang:\n  checkpoint: 30s\n",
+         "hang.checkpoint (30.0s) is below hang.timeout_min (2min 00s), which holds meanwhile too"},
+        {"max_restarts: 5\n",
+         "max_restarts_per_day (10) is above max_restarts (5), which stops before"},
+        {"causes:\n  network:\n    retries: 9\n",
+         "causes.network.retries (9) is above max_without_progress (3), which stops before"},
+        {"causes:\n  network:\n    retries: 9\n    patience: 1h\n", ""},
+        {"same_step_retries: 3\n",
+         "same_step_retries (3) is not below max_without_progress (3), which stops before"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct doubts d = {0};
+        struct policy p;
+
+        assert_int_equal(parse(cases[i].text, &p, NULL), 0);
+        policy_doubts(&p, collect, &d);
+        assert_string_equal(d.text, cases[i].doubt);
+        assert_int_equal(d.n, cases[i].doubt[0] != '\0');
+    }
+}
+
 /* Whatever is wrong with the form: an error with a line, no crash. */
 static void broken_yaml_is_refused(void **state)
 {
@@ -239,6 +284,7 @@ int main(void)
         cmocka_unit_test(what_is_left_out_stays_as_built_in),
         cmocka_unit_test(a_file_that_says_nothing_is_the_default),
         cmocka_unit_test(faults_are_named_with_their_line),
+        cmocka_unit_test(values_without_effect_are_named),
         cmocka_unit_test(broken_yaml_is_refused),
         cmocka_unit_test(files_that_cannot_be_read_are_named),
         cmocka_unit_test(a_policy_is_looked_for),

@@ -63,8 +63,9 @@ static void a_steady_job_that_goes_idle_hangs_after_t(void **state)
     world_samples(w, 1, 5 * S, IDLE_SAMPLE);
     assert_int_equal(last_finding(w), FINDING_HANG);
     assert_int_equal(world_last(w, EVENT_FINDING)->time_us - last, 120 * S);
-    assert_string_equal(last_why(w), "no new step for 2min 00s (2min 00s allowed); its processes "
-                                     "used no CPU time and did no I/O for 1min 55s");
+    assert_string_equal(last_why(w),
+                        "no new step for 2min 00s (2min 00s allowed: hang.timeout_min); "
+                        "its processes used no CPU time and did no I/O for 1min 55s");
     assert_int_equal(world_last(w, EVENT_FINDING)->finding.silent, 120 * S);
     assert_int_equal(world_intent(w, INTENT_KILL)->intended.signal, SIGTERM);
     assert_int_equal(world_count_intents(w, INTENT_INSPECT), 1);
@@ -348,6 +349,57 @@ static void the_time_to_the_first_step_is_learned(void **state)
         world_signal(w, signal_make(SIGNAL_OUTPUT, PROVENANCE_JOB_TEXT));
     }
     assert_int_equal(last_finding(w), FINDING_HANG);
+}
+
+static void set_hang(struct world *w, usec_t first_step, usec_t timeout_min)
+{
+    struct policy p = core_model(w->core)->policy;
+
+    p.hang.first_step = first_step;
+    p.hang.timeout_min = timeout_min;
+    world_policy(w, &p);
+}
+
+/* Each window says which rule made it, and of what. */
+static void check_rule(const struct world *w, usec_t time, const char *rule, usec_t of)
+{
+    struct window win = hang_window(core_model(w->core), world_job(w));
+
+    assert_int_equal(win.timeout, time);
+    assert_string_equal(win.why.rule, rule);
+    assert_int_equal(win.why.of, of);
+}
+
+static void before_the_rhythm_is_known_the_least_holds_too(void **state)
+{
+    struct world *w = *state;
+
+    set_hang(w, 3 * S, 2 * MIN);
+    check_rule(w, 3 * S, "hang.first_step", 0);
+    steps(w, 1, 2, S);
+    check_rule(w, 2 * MIN, "hang.timeout_min", 0);
+    set_hang(w, 30 * MIN, 2 * MIN);
+    check_rule(w, 10 * MIN, "a third of hang.first_step", 0);
+    world_samples(w, 73, 5 * S, IDLE_SAMPLE);
+    assert_non_null(strstr(last_why(w), "(10min 00s allowed until the rhythm is known: a third of "
+                                        "hang.first_step)"));
+}
+
+static void every_window_names_its_rule(void **state)
+{
+    struct world *w = *state;
+
+    world_samples(w, 240, 5 * S, BUSY_SAMPLE(5 * S)); /* 20 min */
+    steps(w, 1, 1, S);
+    check_rule(w, 3 * 1201 * S, "3 x the longest start so far", 1201 * S);
+    steps(w, 2, 20, MIN);
+    check_rule(w, 5 * MIN, "hang.factor x the 99th percentile of its steps", MIN);
+    world_checkpoint(w, EDGE_BEGIN, 20);
+    check_rule(w, 10 * MIN, "hang.checkpoint", 0);
+    world_wait(w, 4 * MIN);
+    world_checkpoint(w, EDGE_END, 20);
+    world_checkpoint(w, EDGE_BEGIN, 20);
+    check_rule(w, 20 * MIN, "5 x the longest so far", 4 * MIN);
 }
 
 static void the_rhythm_is_learned_across_attempts(void **state)
@@ -829,6 +881,8 @@ int main(void)
         TEST(before_any_step_was_ever_seen_output_is_life),
         TEST(who_never_stepped_may_spin),
         TEST(the_time_to_the_first_step_is_learned),
+        TEST(before_the_rhythm_is_known_the_least_holds_too),
+        TEST(every_window_names_its_rule),
         TEST(the_rhythm_is_learned_across_attempts),
         TEST(a_checkpoint_widens_the_window),
         TEST(the_length_of_a_checkpoint_is_learned),

@@ -17,10 +17,19 @@ usec_t crash_due(const struct model *m, const struct job *j);
 bool detect_hang(const struct model *m, const struct job *j, struct finding_facts *ret);
 usec_t hang_due(const struct model *m, const struct job *j);
 
+/* How long something may take, and why: `rule` names what gave the number, in the words of the
+ * policy, and `of` the measured time that it was made of. */
+struct allowance {
+    usec_t time;
+    const char *rule;
+    usec_t of; /* 0 = it is the policy's own number */
+};
+
 /* The silence that is allowed now: from `base` on for `timeout`, because of `phase`. */
 struct window {
     usec_t base, timeout;
     enum phase phase;
+    struct allowance why;
 };
 struct window hang_window(const struct model *m, const struct job *j);
 

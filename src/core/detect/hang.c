@@ -37,45 +37,92 @@ const struct rhythm *best_rhythm(const struct job *j)
     return rhythm_known(&j->timing.learned) ? &j->timing.learned : NULL;
 }
 
+static struct allowance more_of(struct allowance a, struct allowance b)
+{
+    return b.time > a.time ? b : a;
+}
+
+static struct allowance times(unsigned n, usec_t of, const char *rule)
+{
+    return (struct allowance){.time = n * of, .rule = rule, .of = of};
+}
+
+static struct allowance by_policy(usec_t time, const char *rule)
+{
+    return (struct allowance){.time = time, .rule = rule};
+}
+
 /* T of one rhythm: max(kappa * q99, q50 + 10 * 1.4826 * MAD, 1.5 * longest), not yet clamped. */
-static usec_t rhythm_timeout(const struct hang_policy *p, const struct rhythm *r)
+static struct allowance rhythm_allowance(const struct hang_policy *p, const struct rhythm *r)
 {
-    usec_t t = longest_of(r->q99 * p->factor, r->median + r->mad * 14826 / 1000);
+    struct allowance most =
+                         times(p->factor, r->q99, "hang.factor x the 99th percentile of its steps"),
+                     spread = {.time = r->median + r->mad * 14826 / 1000,
+                               .rule = "10 deviations above the median step",
+                               .of = r->median},
+                     longest = {.time = r->longest + r->longest / 2,
+                                .rule = "1.5 x the longest step so far",
+                                .of = r->longest};
 
-    return rhythm_known(r) ? longest_of(t, r->longest + r->longest / 2) : 0;
+    if (!rhythm_known(r))
+        return (struct allowance){0};
+    return more_of(more_of(most, spread), longest);
 }
 
-static usec_t steady_timeout(const struct hang_policy *p, const struct timing *t)
+static struct allowance steady_allowance(const struct hang_policy *p, const struct timing *t)
 {
-    usec_t timeout = longest_of(rhythm_timeout(p, &t->present), rhythm_timeout(p, &t->learned));
+    struct allowance a =
+        more_of(rhythm_allowance(p, &t->present), rhythm_allowance(p, &t->learned));
 
-    timeout = longest_of(timeout, p->timeout_min);
-    return timeout < p->timeout_max ? timeout : p->timeout_max;
+    a = more_of(by_policy(p->timeout_min, "hang.timeout_min"), a);
+    return a.time < p->timeout_max ? a : by_policy(p->timeout_max, "hang.timeout_max");
 }
 
-usec_t phase_allowance(const struct model *m, const struct job *j, enum phase phase)
+static struct allowance open_phase(const struct model *m, const struct job *j, enum phase phase)
 {
     const struct hang_policy *p = &m->policy.hang;
-    usec_t learned = phase >= 0 && phase < PHASE_MAX ? 5 * j->timing.phase[phase] : 0;
+    usec_t longest = phase >= 0 && phase < PHASE_MAX ? j->timing.phase[phase] : 0;
+    struct allowance learned = times(5, longest, "5 x the longest so far");
 
     switch (phase) {
     case PHASE_CHECKPOINT:
-        return longest_of(p->checkpoint, learned);
+        return more_of(by_policy(p->checkpoint, "hang.checkpoint"), learned);
     case PHASE_EVALUATION:
-        return longest_of(p->evaluation, learned);
+        return more_of(by_policy(p->evaluation, "hang.evaluation"), learned);
     case PHASE_COMPILATION:
-        return longest_of(p->compilation, learned);
+        return more_of(by_policy(p->compilation, "hang.compilation"), learned);
     case PHASE_STARTUP:
     case PHASE_LOADING:
-        return longest_of(p->first_step, learned);
+        return more_of(by_policy(p->first_step, "hang.first_step"), learned);
     case PHASE_SHUTDOWN:
-        return longest_of(p->shutdown, learned);
+        return more_of(by_policy(p->shutdown, "hang.shutdown"), learned);
     case PHASE_STEADY:
     case PHASE_MAX:
     case PHASE_INVALID:
         break;
     }
-    return 0;
+    return (struct allowance){0};
+}
+
+usec_t phase_allowance(const struct model *m, const struct job *j, enum phase phase)
+{
+    return open_phase(m, j, phase).time;
+}
+
+static struct allowance startup(const struct model *m, const struct job *j)
+{
+    usec_t time = startup_allowance(m, j), first = j->timing.first_step;
+
+    if (first == 0)
+        return by_policy(time, "hang.first_step");
+    if (time == 3 * first)
+        return times(3, first, "3 x the longest start so far");
+    return by_policy(time, "a third of hang.first_step");
+}
+
+static struct window window_of(usec_t base, enum phase phase, struct allowance a)
+{
+    return (struct window){.base = base, .timeout = a.time, .phase = phase, .why = a};
 }
 
 static struct window before_first_step(const struct model *m, const struct job *j)
@@ -84,19 +131,21 @@ static struct window before_first_step(const struct model *m, const struct job *
     /* A job that was never seen to step may print what nobody can read; then any line is life. */
     bool readable = j->timing.first_step > 0;
 
-    return (struct window){.base = readable ? a->started : a->last_output,
-                           .timeout = startup_allowance(m, j),
-                           .phase = PHASE_STARTUP};
+    return window_of(readable ? a->started : a->last_output, PHASE_STARTUP, startup(m, j));
 }
 
+/* Until a rhythm is known, a step may take as long as a start, and never less than the least that
+ * any step may take later. */
 static struct window between_steps(const struct model *m, const struct job *j)
 {
-    bool known = best_rhythm(j) != NULL;
+    const struct hang_policy *p = &m->policy.hang;
+    struct allowance a;
 
-    return (struct window){.base = j->attempt.last_progress,
-                           .timeout = known ? steady_timeout(&m->policy.hang, &j->timing)
-                                            : startup_allowance(m, j),
-                           .phase = PHASE_STEADY};
+    if (best_rhythm(j))
+        a = steady_allowance(p, &j->timing);
+    else
+        a = more_of(by_policy(p->timeout_min, "hang.timeout_min"), startup(m, j));
+    return window_of(j->attempt.last_progress, PHASE_STEADY, a);
 }
 
 static struct window base_window(const struct model *m, const struct job *j)
@@ -104,9 +153,8 @@ static struct window base_window(const struct model *m, const struct job *j)
     const struct attempt *a = &j->attempt;
 
     if (a->finished_at != USEC_NEVER)
-        return (struct window){.base = longest_of(a->finished_at, a->last_progress),
-                               .timeout = phase_allowance(m, j, PHASE_SHUTDOWN),
-                               .phase = PHASE_SHUTDOWN};
+        return window_of(longest_of(a->finished_at, a->last_progress), PHASE_SHUTDOWN,
+                         open_phase(m, j, PHASE_SHUTDOWN));
     return a->steps_seen == 0 ? before_first_step(m, j) : between_steps(m, j);
 }
 
@@ -116,11 +164,11 @@ struct window hang_window(const struct model *m, const struct job *j)
     struct window w = base_window(m, j);
 
     for (int p = 0; p < PHASE_MAX; p++) {
-        struct window open = {.base = a->phase_began[p], .phase = (enum phase)p};
+        enum phase phase = (enum phase)p;
+        struct window open = window_of(a->phase_began[p], phase, open_phase(m, j, phase));
 
         if (open.base == USEC_NEVER)
             continue;
-        open.timeout = phase_allowance(m, j, open.phase);
         if (p == PHASE_COMPILATION) /* compiling comes on top */
             open.timeout += w.timeout;
         if (open.base + open.timeout > w.base + w.timeout)
@@ -158,20 +206,33 @@ static const char *phase_words(enum phase p)
     return words[p];
 }
 
+/* "2min 00s allowed: hang.timeout_min", "12.0s allowed: 3 x the longest start so far, 4.0s" */
+static void allowed_text(const struct job *j, const struct window *w, char *ret, size_t size)
+{
+    char time[DURATION_TEXT_MAX], of[DURATION_TEXT_MAX];
+    bool early = w->phase == PHASE_STEADY && !best_rhythm(j);
+
+    str_printf(ret, size, "%s allowed%s: %s%s%s%s%s", duration_format(w->timeout, time),
+               early ? " until the rhythm is known" : "", w->why.rule, w->why.of > 0 ? ", " : "",
+               w->why.of > 0 ? duration_format(w->why.of, of) : "",
+               w->phase == PHASE_COMPILATION ? " on top" : "",
+               j->attempt.storage_at != USEC_NEVER ? ", and 15min for storage" : "");
+}
+
 static bool find(const struct model *m, const struct job *j, const struct window *w,
                  enum finding finding, enum liveness l, const char *consequence,
                  struct finding_facts *ret)
 {
-    char silent[DURATION_TEXT_MAX], allowed[DURATION_TEXT_MAX], life[128];
+    char silent[DURATION_TEXT_MAX], allowed[128], life[128];
 
     *ret = (struct finding_facts){.finding = finding,
                                   .timeout = w->timeout,
                                   .silent = m->now - j->attempt.last_progress,
                                   .phase = w->phase};
     liveness_text(j, l, life, sizeof(life));
-    STR_PRINTF(ret->why, "%s %s (%s allowed); %s%s", phase_words(w->phase),
-               duration_format(m->now - w->base, silent), duration_format(w->timeout, allowed),
-               life, consequence);
+    allowed_text(j, w, allowed, sizeof(allowed));
+    STR_PRINTF(ret->why, "%s %s (%s); %s%s", phase_words(w->phase),
+               duration_format(m->now - w->base, silent), allowed, life, consequence);
     return true;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/model/policy.h"
 
+#include "base/str.h"
+
+#include <stdio.h>
 #include <string.h>
 
 #define LONGEST    (365 * USEC_PER_DAY)
@@ -140,4 +143,65 @@ int policy_check(const struct policy *p, struct err *ret_err)
     for (int c = 0; r == 0 && c < CAUSE_MAX; c++)
         r = check_cause(&p->cause[c], cause_name((enum cause)c), ret_err);
     return r;
+}
+
+static void doubt_times(const struct hang_policy *p, void (*fn)(void *ctx, const char *text),
+                        void *ctx)
+{
+    const struct {
+        usec_t value;
+        const char *name, *effect;
+    } times[] = {
+        {p->first_step, "first_step", "a start may then take less than a step"},
+        {p->checkpoint, "checkpoint", "which holds meanwhile too"},
+        {p->evaluation, "evaluation", "which holds meanwhile too"},
+    };
+    char text[256], value[DURATION_TEXT_MAX], least[DURATION_TEXT_MAX];
+
+    for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+        if (times[i].value >= p->timeout_min)
+            continue;
+        STR_PRINTF(text, "hang.%s (%s) is below hang.timeout_min (%s), %s", times[i].name,
+                   duration_format(times[i].value, value), duration_format(p->timeout_min, least),
+                   times[i].effect);
+        fn(ctx, text);
+    }
+}
+
+static void doubt_retries(const struct policy *p, void (*fn)(void *ctx, const char *text),
+                          void *ctx)
+{
+    char text[256];
+
+    for (int c = 0; c < CAUSE_MAX; c++) {
+        const struct cause_policy *cause = &p->cause[c];
+
+        if (cause->retries <= p->max_without_progress || cause->patience > 0)
+            continue;
+        STR_PRINTF(text,
+                   "causes.%s.retries (%u) is above max_without_progress (%u), which stops before",
+                   cause_name((enum cause)c), cause->retries, p->max_without_progress);
+        fn(ctx, text);
+    }
+}
+
+void policy_doubts(const struct policy *p, void (*fn)(void *ctx, const char *text), void *ctx)
+{
+    char text[256];
+
+    if (p->hang.enabled)
+        doubt_times(&p->hang, fn, ctx);
+    if (p->max_restarts_per_day > p->max_restarts) {
+        STR_PRINTF(text, "max_restarts_per_day (%u) is above max_restarts (%u), which stops before",
+                   p->max_restarts_per_day, p->max_restarts);
+        fn(ctx, text);
+    }
+    if (p->same_step_retries >= p->max_without_progress) {
+        STR_PRINTF(text,
+                   "same_step_retries (%u) is not below max_without_progress (%u), which stops "
+                   "before",
+                   p->same_step_retries, p->max_without_progress);
+        fn(ctx, text);
+    }
+    doubt_retries(p, fn, ctx);
 }
