@@ -3,7 +3,8 @@
 /* Every line is reduced to its form: its text with the numbers taken out. For the forms seen most
  * often the numbers are watched. One that is whole, is called a step and has grown GROWTHS times in
  * a row, mostly by the same amount, counts the steps. Without such a name it must have grown
- * longer, and stand beside a number that goes up and down (a loss, a time). Numbers that only count
+ * longer, and stand beside a number that goes up and down (a loss, a time), in what no system log
+ * says: kernels and daemons number their messages, too. Numbers that only count
  * files, channels or stack frames start again, stop, stand alone, or grow within a moment. */
 
 #include "extract/counter.h"
@@ -243,6 +244,8 @@ bool counters_feed(struct counters *c, const struct line *line, struct step_fact
         watch_field(&form->fields[i], &numbers[i], first, line->time_us);
     }
     step = step_field(form, line->time_us);
+    if (step && line->of_system && !step->is_step)
+        return false;
     if (step)
         fill_step(line, numbers, n, form, step, ret);
     return step != NULL;

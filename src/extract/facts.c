@@ -298,6 +298,14 @@ static void read_driver(const struct line *line, char ret[DEVICE_NAME_LEN])
         facts_device(name, (size_t)(s - name), ret);
 }
 
+/* A word, as in "--standalone", means one. */
+static int32_t read_nodes(const struct capture *c)
+{
+    if (!c->s)
+        return 0;
+    return read_rank(c) != RANK_NONE ? read_rank(c) : 1;
+}
+
 static void fill_entity(const struct line_hit *hit, const struct line *line, struct entity *who)
 {
     const struct capture *device = &hit->fields[FIELD_DEVICE];
@@ -391,6 +399,7 @@ struct signal facts_from_hit(const struct catalog *c, const struct line_hit *hit
     s.hang = hit->entry->hang;
     s.straggler = hit->entry->straggler;
     STR_COPY(s.clears, hit->entry->clears);
+    s.nodes = read_nodes(&hit->fields[FIELD_NODES]);
     fill_entity(hit, line, &s.who);
     judge_xid(c, hit, &s);
     fill_facts(hit, &s);

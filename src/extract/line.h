@@ -21,6 +21,7 @@ struct line {
     uint32_t repeats;         /* how many such lines it stands for (Ray), 1 */
     int32_t label;            /* srun -l: task of the step, or RANK_NONE */
     int64_t pid;              /* of the process that printed it, 0 unknown */
+    bool of_system;           /* as the kernel and daemons write it, by its prefix */
 };
 
 /* Cleans raw[0..len) into buf, which has room for len + 1 bytes. The clock is that of the log and

@@ -25,6 +25,7 @@ static const char *const field_names[FIELD_MAX] = {
     [FIELD_PEER] = "peer",
     [FIELD_ADDRESS] = "address",
     [FIELD_TASKS] = "tasks",
+    [FIELD_NODES] = "nodes",
     [FIELD_XID] = "xid",
     [FIELD_STEP] = "step",
     [FIELD_TOTAL] = "total",

@@ -19,6 +19,7 @@ enum field {
     FIELD_PEER,
     FIELD_ADDRESS,
     FIELD_TASKS,
+    FIELD_NODES,
     FIELD_XID,
     FIELD_STEP,
     FIELD_TOTAL,

@@ -260,6 +260,7 @@ static size_t take_syslog_host(struct prefix *p, struct cursor c)
     if (!sure || !skip_text(&c, ":") || (c.s < c.end && *c.s != ' '))
         return 0;
     p->found |= FOUND_HOST;
+    p->line->of_system = true;
     set_node(p->line, &host);
     skip_blank(&c);
     return (size_t)(c.s - from);
@@ -305,6 +306,7 @@ static size_t take_clock(struct prefix *p, struct cursor c)
         (!bracket && r.end < n && !strchr(" :|]", c.s[r.end])))
         return 0;
     p->found |= FOUND_CLOCK;
+    p->line->of_system |= bracket && r.begin == 1 && isupper((unsigned char)c.s[1]); /* dmesg -T */
     p->syslog = !bracket && isupper((unsigned char)c.s[r.begin]);
     c.s += r.end + bracket;
     skip_text(&c, ":");
@@ -319,6 +321,7 @@ static void set_uptime(struct prefix *p, usec_t uptime, const char *message)
 {
     struct line *l = p->line;
 
+    l->of_system = true;
     clock_learn_boot(p->clock, uptime, message, (size_t)(l->text + l->len - message));
     if (l->time_us != USEC_UNKNOWN)
         return;

@@ -421,6 +421,31 @@ static void a_counter_of_an_unknown_program_is_found(void **state)
     strbuf_done(&b);
 }
 
+/* Kernels and daemons number what they log, beside process numbers that go up and down. */
+static void a_system_log_counts_no_steps(void **state)
+{
+    struct world *w = *state;
+    struct strbuf b = {0};
+
+    for (int form = 0; form < 3; form++) {
+        strbuf_reset(&b);
+        for (int i = 0; i < 120; i++) {
+            if (form == 0)
+                strbuf_addf(&b, "Mar  3 04:%02d:%02d n113 kernel: [  8%02d.409324] ", i / 60,
+                            i % 60, 10 + i % 80);
+            else if (form == 1)
+                strbuf_addf(&b, "[Mon Mar  3 04:%02d:%02d 2025] ", i / 60, i % 60);
+            else
+                strbuf_addf(&b, "Mar  3 04:%02d:%02d n113 auditd[77]: ", i / 60, i % 60);
+            strbuf_addf(&b, "audit: type=1400 audit(17409745%02d.196:%d): pid=%d\n", i % 90,
+                        4004 + i, 3576 + i * 7 % 31);
+        }
+        scan_bytes(w, b.s, b.len, 4096);
+        assert_int_equal(count(w, COUNTER_SIGNATURE), 0);
+    }
+    strbuf_done(&b);
+}
+
 /* A log of many blocks: progress, a few failures and checkpoints at places that are told apart by
  * nothing, other text. */
 static void make_large_log(struct strbuf *b, size_t bytes, uint64_t *failures)
@@ -565,6 +590,7 @@ int main(void)
         TEST(exits_are_read),
         TEST(output_is_told_once_a_second),
         TEST(a_counter_of_an_unknown_program_is_found),
+        TEST(a_system_log_counts_no_steps),
         TEST(failures_are_never_sampled),
         TEST(all_that_follows_a_failure_is_read),
         TEST(chunks_do_not_matter),

@@ -122,21 +122,21 @@ static bool is_victim(const struct judge *j, const struct exit_seen *x)
 static void name_first_exit(struct judge *j)
 {
     const struct exit_seen *x = j->first_exit;
+    int32_t rank = x ? roster_rank_of(&j->e->roster, &x->who) : RANK_NONE;
 
-    if (!x || x->who.rank == RANK_NONE || j->n_failing_ranks > 1 ||
+    if (rank == RANK_NONE || j->n_failing_ranks > 1 ||
         (!x->has_code && cause_domain(j->in->cause) == DOMAIN_WORKLOAD))
         return;
     if (!exit_is_first(j->e, x)) {
         ruled_add(j, "the first rank that died",
-                  "the log begins with the end of rank %d: what came before may be missing",
-                  x->who.rank);
+                  "the log begins with the end of rank %d: what came before may be missing", rank);
         return;
     }
     if (is_victim(j, x))
         ruled_add(j, "the first rank that died", "rank %d complains about its peers: a victim",
-                  x->who.rank);
+                  rank);
     else
-        culprit_rank(j, x->who.rank);
+        culprit_rank(j, rank);
 }
 
 /* Whether the decisive line is the word of a launcher about a process, not of the process. */
@@ -144,6 +144,14 @@ static bool is_hearsay(const struct hit *h)
 {
     return h->s.cause == CAUSE_UNKNOWN && h->s.role == ROLE_SYMPTOM && h->s.blame == BLAME_RANK &&
            h->s.kind != SIGNAL_COLLECTIVE;
+}
+
+static bool others_show_it(const struct judge *j)
+{
+    const struct signature_facts *g =
+        j->primary ? evidence_signature(j->e, j->primary->s.signature) : NULL;
+
+    return g && g->ranks.n > 1 && j->primary->s.cause != CAUSE_UNKNOWN;
 }
 
 /* The rank of the decisive line, else the one of which a line of the same cause tells, else the
@@ -155,7 +163,7 @@ static void name_failing_rank(struct judge *j)
     int32_t rank =
         p && p->s.role != ROLE_CASCADE ? roster_rank_of(&j->e->roster, &p->s.who) : RANK_NONE;
 
-    if (!is_of_one_rank(j->in->cause))
+    if (!is_of_one_rank(j->in->cause) || (p && p->s.blame == BLAME_JOB))
         return;
     if (j->in->cause == CAUSE_GPU_OOM && roster_is_alone(&j->e->roster))
         return;
@@ -168,7 +176,7 @@ static void name_failing_rank(struct judge *j)
         rank = rank_of_same_cause(j);
     if (rank == RANK_NONE)
         name_first_exit(j);
-    else if (j->n_failing_ranks <= 1)
+    else if (j->n_failing_ranks <= 1 && !others_show_it(j))
         culprit_rank(j, rank);
 }
 
@@ -303,7 +311,8 @@ void culprit_name(struct judge *j)
         culprit_slow(j);
     if (j->in->class != CLASS_CRASH)
         return;
-    if (j->primary && hit_is_soft_repeat(j->primary) && culprit_soft_repeats(j))
+    if (j->primary && hit_is_soft_repeat(j->primary) &&
+        (hit_is_everywhere(j, j->primary) || culprit_soft_repeats(j)))
         return;
     if (j->primary && cause_is_hardware(cause)) {
         culprit_hardware(j);

@@ -101,7 +101,8 @@ static int compare_hits(const void *a, const void *b)
     return hit_before(x, y) ? -1 : 1;
 }
 
-static bool is_interrupt(const struct hit *h)
+/* The scheduler's or user's word that it ends the job. */
+bool hit_is_interrupt(const struct hit *h)
 {
     return cause_domain(h->s.cause) == DOMAIN_SCHEDULER && h->s.role <= ROLE_CONFIRM;
 }
@@ -138,7 +139,7 @@ static bool is_announced(const struct evidence *e, const struct hit *h)
 {
     int64_t steps = steps_after(e, h);
 
-    if (!is_interrupt(h) || h->s.confidence < NOTICE_CERTAIN || steps <= 0)
+    if (!hit_is_interrupt(h) || h->s.confidence < NOTICE_CERTAIN || steps <= 0)
         return false;
     if (h->last_us != USEC_UNKNOWN && e->last_us != USEC_UNKNOWN)
         return e->last_us - h->last_us <= NOTICE_GRACE;
@@ -157,7 +158,7 @@ static void look_at_ends(struct judge *j)
     for (size_t i = 0; i < j->n_current; i++) {
         const struct signal *s = &j->current[i]->s;
 
-        if (is_interrupt(j->current[i]) && !j->interrupt)
+        if (hit_is_interrupt(j->current[i]) && !j->interrupt)
             j->interrupt = j->current[i];
         if (hit_is_wait(j->current[i]) && !j->first_wait)
             j->first_wait = j->current[i];

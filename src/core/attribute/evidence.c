@@ -180,14 +180,11 @@ static bool shows_life(const struct signal *s)
     }
 }
 
-void evidence_add(struct evidence *e, const struct signal *s)
+static void add(struct evidence *e, const struct signal *s, struct stream *stream)
 {
-    struct stream *stream = stream_of(e, s->file);
-    usec_t now;
+    usec_t now = add_clock(e, s, stream);
 
-    e->order++;
-    e->seen++;
-    now = add_clock(e, s, stream);
+    roster_add_size(&e->roster, s->nodes);
     roster_add(&e->roster, &s->who);
     switch (s->kind) {
     case SIGNAL_STEP:
@@ -220,4 +217,21 @@ void evidence_add(struct evidence *e, const struct signal *s)
     }
     stream->alive |= shows_life(s);
     stream->cut |= s->cut;
+}
+
+void evidence_add(struct evidence *e, const struct signal *s)
+{
+    struct stream *stream = stream_of(e, s->file);
+    struct signal named;
+
+    e->order++;
+    e->seen++;
+    if (s->who.rank != RANK_NONE || s->who.local_rank == RANK_NONE ||
+        roster_rank_of(&e->roster, &s->who) == RANK_NONE) {
+        add(e, s, stream);
+        return;
+    }
+    named = *s;
+    named.who.rank = roster_rank_of(&e->roster, &s->who);
+    add(e, &named, stream);
 }

@@ -132,6 +132,7 @@ uint64_t fingerprint_template(uint64_t h, const struct signal *s);
 const struct stream *evidence_stream(const struct evidence *e, uint32_t file);
 bool evidence_healed(const struct evidence *e, const char *signature); /* trouble of its family */
 bool exit_is_first(const struct evidence *e, const struct exit_seen *x);
+bool exit_brought_down_others(const struct evidence *e, const struct exit_seen *x);
 const struct signature_facts *evidence_signature(const struct evidence *e, const char *id);
 
 #endif

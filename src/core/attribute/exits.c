@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/attribute/gather.h"
 
+#include "base/sig.h"
 #include "base/str.h"
+
+#include <signal.h>
 
 /* Who ended, and how. Launchers tell it over several lines (host, rank, exit code) and often twice,
  * at once in a line of the agent and later in a summary; one process must be counted once. */
 
 #define NAMED_CONFIDENCE 50
 #define HEAD_LINES       20 /* of a file in which an end stands alone */
+#define OTHERS_MIN       2  /* killed processes that tell for whom */
 #define REPORT_LINES     3  /* a launcher's block: gap between two lines that belong together */
 
 /* Whether the line adds to the report that is being read: it repeats nothing of it. */
@@ -55,6 +59,32 @@ static bool is_same_end(const struct exit_seen *x, const struct exit_fact *f)
     return x->has_code && x->code == f->code && x->signal == f->signal;
 }
 
+static bool is_killed(const struct exit_seen *x)
+{
+    return sig_ended(x->code, x->signal, SIGTERM) || sig_ended(x->code, x->signal, SIGKILL);
+}
+
+/* Whether all others that the file tells of were killed, and this one ended by itself: it is what
+ * they were killed for. Of one alone it may as well be the other way round, and who aborts may only
+ * have missed the one that was killed. */
+bool exit_brought_down_others(const struct evidence *e, const struct exit_seen *x)
+{
+    size_t n = 0;
+
+    if (!x->has_code || is_killed(x) || (x->code == 0 && x->signal == 0) ||
+        sig_ended(x->code, x->signal, SIGABRT))
+        return false;
+
+    VEC_FOREACH (&e->exits, o) {
+        if (o == x || o->file != x->file || !o->has_code)
+            continue;
+        if (!is_killed(o))
+            return false;
+        n++;
+    }
+    return n >= OTHERS_MIN;
+}
+
 /* A file that begins with an end may be the tail of a longer one, and then who is told of there is
  * not the first that died. Another file that shows the job outweighs that. */
 bool exit_is_first(const struct evidence *e, const struct exit_seen *x)
@@ -62,7 +92,7 @@ bool exit_is_first(const struct evidence *e, const struct exit_seen *x)
     for (size_t i = 0; x->headless && !x->named && i < e->streams.n; i++)
         if (e->streams.v[i].alive && &e->streams.v[i] != evidence_stream(e, x->file))
             return true;
-    return !x->headless || x->named;
+    return !x->headless || x->named || exit_brought_down_others(e, x);
 }
 
 /* The same process told of twice, by the agent's log line and in the launcher's summary: its pid
@@ -76,7 +106,9 @@ static struct exit_seen *report_of_process(struct evidence *e, const struct sign
         if (s->exit.pid != 0 && x->pid == s->exit.pid)
             return x;
         if (x->who.local_rank != RANK_NONE && x->who.local_rank == told->who.local_rank &&
-            (x->who.rank == RANK_NONE || told->who.rank == RANK_NONE) && is_same_end(x, &s->exit))
+            (x->who.rank == RANK_NONE || told->who.rank == RANK_NONE ||
+             x->who.rank == told->who.rank) &&
+            is_same_end(x, &s->exit))
             return x;
     }
     return NULL;

@@ -104,8 +104,10 @@ static int32_t missed_rank(const struct judge *j)
 static void name_exit_under_hardware(struct judge *j)
 {
     const struct exit_seen *x = j->first_exit;
-    int32_t rank = x && x->who.rank != RANK_NONE ? x->who.rank : missed_rank(j);
+    int32_t rank = x ? roster_rank_of(&j->e->roster, &x->who) : RANK_NONE;
 
+    if (rank == RANK_NONE)
+        rank = missed_rank(j);
     if (x && !exit_is_first(j->e, x))
         return;
     if (j->in->culprits.n_ranks > 0 || rank == RANK_NONE || j->n_failing_ranks > 1)
@@ -114,6 +116,22 @@ static void name_exit_under_hardware(struct judge *j)
     if (j->in->cause == CAUSE_GPU_HARDWARE && j->in->confidence >= HARD_CONFIDENCE &&
         j->in->culprits.n_nodes == 0)
         culprit_node(j, x && *x->who.node ? x->who.node : roster_node(&j->e->roster, rank));
+}
+
+#define SAME_EVERYWHERE 3 /* devices */
+
+/* Whether other devices show the same: then it is what runs on them. */
+bool hit_is_everywhere(const struct judge *j, const struct hit *h)
+{
+    size_t n = 1;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        n += streq(s->signature, h->s.signature) && streq(s->who.node, h->s.who.node) &&
+             *s->who.device && !streq(s->who.device, h->s.who.device);
+    }
+    return n >= SAME_EVERYWHERE;
 }
 
 /* A code that usually points to the program, again and again on one device over a long time. */
@@ -126,7 +144,7 @@ bool hit_is_soft_repeat(const struct hit *h)
 bool culprit_soft_repeats(struct judge *j)
 {
     for (size_t i = 0; i < j->n_current; i++)
-        if (hit_is_soft_repeat(j->current[i])) {
+        if (hit_is_soft_repeat(j->current[i]) && !hit_is_everywhere(j, j->current[i])) {
             culprit_device(j, j->current[i]->s.who.device);
             culprit_node(j, j->current[i]->s.who.node);
         }

@@ -41,6 +41,7 @@ void episode_build(struct judge *j);
 bool episode_is_current(const struct evidence *e, const struct hit *h);
 bool hit_is_adrift(const struct evidence *e, const struct hit *h); /* when it was is not known */
 bool hit_before(const struct hit *a, const struct hit *b);
+bool hit_is_interrupt(const struct hit *h);
 bool hit_is_wait(const struct hit *h);
 bool hits_concurrent(const struct hit *a, const struct hit *b); /* the order proves nothing */
 
@@ -48,6 +49,7 @@ void primary_choose(struct judge *j);
 const struct hit *primary_symptom(const struct judge *j);
 int hit_category(const struct hit *h); /* which of concurrent roots explains the others */
 bool hit_is_soft_repeat(const struct hit *h);
+bool hit_is_everywhere(const struct judge *j, const struct hit *h); /* other devices show it, too */
 const struct hit *episode_first(const struct judge *j, enum role role);
 
 #define HARD_FACT         80 /* confidence of a line that needs no other */

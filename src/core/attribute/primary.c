@@ -125,6 +125,8 @@ static const struct exit_seen *find_first_exit(const struct evidence *e)
 
         if (survived || !is_failure(x))
             continue;
+        if (exit_brought_down_others(e, x))
+            return x;
         if (!first || exit_before(x, first))
             first = x;
     }

@@ -39,7 +39,7 @@ static int32_t node_index(struct roster *r, const char *name)
 static struct place *place_of(struct roster *r, int32_t rank)
 {
     while (r->places.n <= (size_t)rank)
-        VEC_PUSH(&r->places)->node = -1;
+        *VEC_PUSH(&r->places) = (struct place){.node = -1, .local_rank = RANK_NONE};
     return &r->places.v[rank];
 }
 
@@ -102,15 +102,24 @@ void roster_add(struct roster *r, const struct entity *who)
     if (who->rank < 0 || who->rank >= ROSTER_RANKS)
         return;
     intset_add(&r->ranks, who->rank);
-    if (!*who->node && !*who->device && who->pid == 0)
+    if (!*who->node && !*who->device && who->pid == 0 && who->local_rank == RANK_NONE)
         return;
     p = place_of(r, who->rank);
     if (p->pid == 0)
         p->pid = who->pid;
     if (p->node < 0 && *who->node)
         p->node = node_index(r, who->node);
+    if (p->local_rank == RANK_NONE)
+        p->local_rank = who->local_rank;
     if (!*p->device && *who->device)
         STR_COPY(p->device, who->device);
+}
+
+/* A job that was started on another number of nodes after that is another job. */
+void roster_add_size(struct roster *r, int32_t nodes)
+{
+    if (nodes > 0)
+        r->told_nodes = nodes;
 }
 
 bool roster_is_alone(const struct roster *r)
@@ -154,12 +163,12 @@ static bool may_be_on(const struct roster *r, const struct place *p, const char 
     return p->node < 0 || !*node || streq(r->nodes.v[p->node], node);
 }
 
-int32_t roster_rank_of(const struct roster *r, const struct entity *who)
+static int32_t rank_of_process(const struct roster *r, const struct entity *who)
 {
     int32_t found = RANK_NONE;
 
-    if (who->rank != RANK_NONE || who->pid == 0)
-        return who->rank;
+    if (who->pid == 0)
+        return RANK_NONE;
     VEC_FOREACH (&r->places, p) {
         if (p->pid != who->pid || !may_be_on(r, p, who->node))
             continue;
@@ -168,6 +177,28 @@ int32_t roster_rank_of(const struct roster *r, const struct entity *who)
         found = (int32_t)(p - r->places.v);
     }
     return found;
+}
+
+static int32_t rank_of_local(const struct roster *r, const struct entity *who)
+{
+    if (who->local_rank == RANK_NONE)
+        return RANK_NONE;
+    if (r->told_nodes == 1 && r->nodes.n < 2)
+        return who->local_rank;
+    VEC_FOREACH (&r->places, p)
+        if (*who->node && p->node >= 0 && p->local_rank == who->local_rank &&
+            streq(r->nodes.v[p->node], who->node))
+            return (int32_t)(p - r->places.v);
+    return RANK_NONE;
+}
+
+int32_t roster_rank_of(const struct roster *r, const struct entity *who)
+{
+    int32_t rank = who->rank;
+
+    if (rank == RANK_NONE)
+        rank = rank_of_process(r, who);
+    return rank != RANK_NONE ? rank : rank_of_local(r, who);
 }
 
 const char *roster_node_of(const struct roster *r, const struct entity *who)

@@ -14,6 +14,7 @@
 
 struct place {
     int32_t node;                 /* index into nodes, -1 unknown */
+    int32_t local_rank;           /* RANK_NONE unknown */
     char device[DEVICE_NAME_LEN]; /* "" unknown */
     int64_t pid;                  /* 0 unknown */
 };
@@ -37,17 +38,20 @@ struct roster {
     VEC(struct own_address) addresses;
     VEC(struct node_tasks) tasks;
     uint32_t task_lists; /* seen */
+    int32_t told_nodes;  /* how many a launcher says there are, 0 unknown */
 };
 
 void roster_done(struct roster *r);
 void roster_add(struct roster *r, const struct entity *who);
+void roster_add_size(struct roster *r, int32_t nodes); /* a launcher's word */
 
 bool roster_is_alone(const struct roster *r);                  /* no rank but the first is known */
 const char *roster_node(const struct roster *r, int32_t rank); /* NULL unknown */
 const char *roster_node_at(const struct roster *r, const char *address);
 const char *roster_device(const struct roster *r, int32_t rank); /* NULL unknown */
 
-/* Of whom a line tells: by its own words, else by what is known of the process or rank in it. */
+/* Of whom a line tells: by its own words, else by what is known of the process or rank in it. A
+ * local rank is the rank where there is one node, else only where its node is known, too. */
 int32_t roster_rank_of(const struct roster *r, const struct entity *who);
 const char *roster_node_of(const struct roster *r, const struct entity *who); /* NULL unknown */
 

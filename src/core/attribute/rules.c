@@ -17,7 +17,8 @@
  *   ranks waited               watchdog time-outs without a root
  *   somebody ended it          time limit, preemption, cancel, while it was working
  *   it stood still             a live detector says so, or other output went on without steps
- *   one device again and again  harmless by itself, a fault of the device by repetition
+ *   one device again and again  harmless by itself, a fault of the device by repetition; of the
+ *                              program where other devices show the same
  *   a symptom                  ambiguous, but the best there is
  *   taken down                 by the scheduler, and nothing failed: a cancel
  *   only victims spoke         cascade, teardown, exit codes: a crash of unknown cause
@@ -316,6 +317,34 @@ static usec_t idle_before_interrupt(const struct judge *j)
     return j->silence > idle ? j->silence : idle;
 }
 
+static int interrupt_rank(const struct hit *h)
+{
+    return (h->s.layer == LAYER_SCHEDULER ? 2 : 0) + (h->s.cause != CAUSE_CANCELLED ? 1 : 0);
+}
+
+/* Programs that are told to end say so in their own ways, and before the scheduler gives its reason
+ * in a report. */
+static const struct hit *reason_of_interrupt(const struct judge *j)
+{
+    const struct hit *best = j->interrupt;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct hit *h = j->current[i];
+
+        if (hit_is_interrupt(h) && hit_before(best, h) && interrupt_rank(h) > interrupt_rank(best))
+            best = h;
+    }
+    return best;
+}
+
+/* A time limit that gives no time itself, behind work that was done: jobs that end do not wait for
+ * their limit. */
+static bool sat_out_limit(const struct judge *j)
+{
+    return j->e->finished && !j->notice && j->interrupt->s.cause == CAUSE_TIME_LIMIT &&
+           j->interrupt->s.time_us == USEC_UNKNOWN;
+}
+
 static bool rule_interrupted(struct judge *j)
 {
     if (!j->interrupt && j->ending != ENDING_REQUESTED)
@@ -324,7 +353,8 @@ static bool rule_interrupted(struct judge *j)
         set(j, CLASS_INTERRUPTED, CAUSE_CANCELLED, 95);
         return true;
     }
-    if (j->in->finished && idle_before_interrupt(j) > FINISHED_GRACE) {
+    j->interrupt = reason_of_interrupt(j);
+    if (sat_out_limit(j) || (j->in->finished && idle_before_interrupt(j) > FINISHED_GRACE)) {
         set(j, CLASS_HANG, CAUSE_FRAMEWORK, 60);
         return true;
     }
@@ -398,6 +428,11 @@ static bool rule_soft_repeats(struct judge *j)
     if (!h)
         return false;
     j->primary = h;
+    if (hit_is_everywhere(j, h)) {
+        set(j, CLASS_CRASH, h->s.cause, 55);
+        ruled_add(j, "a faulty device", "other devices of the node show the same");
+        return true;
+    }
     set(j, CLASS_CRASH, CAUSE_GPU_HARDWARE, 55);
     ruled_add(j, "an error of the program",
               "it comes again and again on the same device, over a long time");

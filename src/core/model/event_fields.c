@@ -249,6 +249,7 @@ static const struct field signal_fields[] = {
     NUMBER(struct signal, raised),
     NUMBER(struct signal, cut),
     TEXT(struct signal, clears),
+    NUMBER(struct signal, nodes),
     NESTED(struct signal, who, entity_fields),
     NUMBER(struct signal, message),
     TEXT(struct signal, text),

@@ -149,6 +149,7 @@ struct signal {
     char clears[SIGNATURE_MAX]; /* signature or family ("storage.*") whose trouble is over, "" none
                                  */
 
+    int32_t nodes; /* how many the job runs on, by a launcher's word; 0 = it does not say */
     struct entity who;
     union {
         struct step_fact step;
