@@ -194,7 +194,7 @@ const struct verb verb_diagnose = {
         "interrupted, healthy), why, which node, GPU or rank is to blame if the logs prove it,\n"
         "and what to do next, with the lines that prove it.\n"
         "\n"
-        "All files together are one job: its output, one file for each rank, kernel logs of its\n"
+        "All files together are one job: its output, one file for each rank (rank3.log), kernel logs of its\n"
         "nodes (dmesg -T, journalctl -k, /dev/kmsg). Files packed with gzip or zstd are read as\n"
         "they are; - is standard input. When a file holds several attempts the last one is\n"
         "judged and the others are listed.\n"

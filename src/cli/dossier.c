@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "cli/file_ranks.h"
 #include "core/attribute/attribute.h"
 #include "core/measure/split.h"
 #include "extract/input.h"
@@ -130,7 +131,7 @@ static void take_alone(void *ctx, const struct signal *s)
     if (split_add(&r->split, s))
         close_attempt(r, s);
     r->last_line = s->line;
-    r->d->signals++;
+    r->d->signals += s->kind != SIGNAL_OUTPUT;
     evidence_add(r->evidence, s);
 }
 
@@ -165,7 +166,7 @@ static void take_after_beginning(void *ctx, const struct signal *s)
     if (r->from_line == 0 && r->from_us != USEC_UNKNOWN && r->time_us != USEC_UNKNOWN &&
         r->time_us < r->from_us - START_SLACK && s->layer != LAYER_KERNEL)
         return;
-    r->d->signals++;
+    r->d->signals += s->kind != SIGNAL_OUTPUT;
     evidence_add(r->evidence, s);
 }
 
@@ -241,7 +242,7 @@ static int pump_file(struct input *in, struct scanner *scanner, struct dossier_f
 static int read_file(struct dossier_file *f, struct matcher *m, struct reading *r,
                      scanner_sink_fn sink, struct progress_hook *progress)
 {
-    struct scanner_options o = {.file = r->file, .node = f->node, .alone = r->d->files.n == 1};
+    struct scanner_options o = {.file = r->file, .who = &f->who, .alone = r->d->files.n == 1};
     _cleanup_(input_freep) struct input *in = NULL;
     _cleanup_(scanner_freep) struct scanner *scanner = NULL;
     struct err e = {0};
@@ -389,23 +390,57 @@ bool dossier_is_untold(const struct dossier *d)
     return d->signals == 0 && count_lines(d) > 0;
 }
 
+/* The last line that was read, where it can be shown: not if it had to be made printable. */
+static const char *last_words(const struct dossier *d)
+{
+    const char *text = "";
+
+    VEC_FOREACH (&d->files, f)
+        if (*f->last_text)
+            text = f->last_text;
+    return strstr(text, "\xef\xbf\xbd") ? "" : text;
+}
+
 /* core knows what the lines told, not that there were any. */
 static void describe_silence(struct dossier *d)
 {
-    const struct dossier_file *last = &d->files.v[d->files.n - 1];
     uint64_t lines = count_lines(d);
+    const char *last = last_words(d);
     char *text = d->incident.summary;
     size_t size = sizeof(d->incident.summary);
 
     if (d->signals > 0)
         return;
     if (lines == 0)
-        snprintf(text, size, "Nothing to judge: the input is empty.");
+        str_printf(text, size, "Nothing to judge: the input is empty.");
     else
-        snprintf(text, size,
-                 "%" PRIu64 " line%s read; none tells of a failure or of progress; the last was "
-                 "\"%s\".",
-                 lines, lines == 1 ? "" : "s", last->last_text);
+        str_printf(text, size,
+                   "Nothing was understood: %" PRIu64
+                   " line%s read, and none tells of a failure or "
+                   "of progress%s%s%s.",
+                   lines, lines == 1 ? "" : "s", *last ? "; the last was \"" : "", last,
+                   *last ? "\"" : "");
+}
+
+/* Whose output each file is. A kernel's log is nobody's. */
+static void find_owners(struct dossier *d)
+{
+    VEC(const char *) paths = {0};
+    _cleanup_(freep) struct entity *who = xcalloc(d->files.n, sizeof(*who));
+    size_t n = 0;
+
+    VEC_FOREACH (&d->files, f)
+        if (!f->node && !f->twin)
+            *VEC_PUSH(&paths) = f->path;
+    file_ranks_read(paths.v, paths.n, who);
+    VEC_FOREACH (&d->files, f) {
+        f->who = (struct entity){.rank = RANK_NONE, .local_rank = RANK_NONE};
+        if (f->node)
+            str_sanitize(f->who.node, sizeof(f->who.node), f->node, strlen(f->node));
+        else if (!f->twin)
+            f->who = who[n++];
+    }
+    VEC_DONE(&paths);
 }
 
 size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn fn, void *ctx)
@@ -414,6 +449,7 @@ size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn f
     size_t bad = 0;
 
     mark_twins(d);
+    find_owners(d);
     if (d->files.n == 1)
         judge_one(d, m, &progress);
     else
@@ -423,7 +459,9 @@ size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn f
         d->attempts.n--;
     }
     describe_silence(d);
-    VEC_FOREACH (&d->files, f)
+    VEC_FOREACH (&d->files, f) {
         bad += f->bad;
+        f->judged = !f->twin && (!f->bad || f->bytes > 0);
+    }
     return bad;
 }

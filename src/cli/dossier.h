@@ -14,11 +14,13 @@
 struct dossier_file {
     const char *path; /* as given; "-" = standard input */
     char *shown;      /* the same, printable */
-    const char *node; /* the node whose kernel log this is, NULL = not known */
+    const char *node; /* the node whose kernel log this is, NULL = it is none of --node */
+    struct entity who; /* whose output it is, as options or its name tell */
     bool twin;        /* another name of an earlier file: not read again */
     uint64_t lines, bytes;
     char last_text[160]; /* its last line that is not blank, printable; "" none */
     bool bad;            /* could not be read, at least not to its end; `error` says why */
+    bool judged;         /* at least a part of it */
     char error[480];
 };
 

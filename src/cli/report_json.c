@@ -111,9 +111,11 @@ void report_json(FILE *f, const struct dossier *d)
     json_t *root = json_pack("{s:i}", "schema", SCHEMA), *files = json_array();
     json_t *verdict = make_verdict(&d->incident);
 
-    for (size_t i = 0; i < d->files.n; i++)
-        json_array_append_new(files, cli_json_text(d->files.v[i].path));
+    VEC_FOREACH (&d->files, file)
+        if (file->judged)
+            json_array_append_new(files, cli_json_text(file->path));
     json_object_set_new(root, "files", files);
+    json_object_set_new(root, "understood", json_boolean(!dossier_is_untold(d)));
     json_object_update(root, verdict);
     json_decref(verdict);
     json_object_set_new(root, "evidence", make_evidence(d, &d->incident));

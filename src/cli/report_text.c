@@ -133,6 +133,8 @@ static enum paint paint_of_class(enum incident_class c)
     }
 }
 
+#define FILES_SHOWN 3
+
 static void show_verdict(struct page *p)
 {
     const struct incident *in = p->in;
@@ -144,6 +146,8 @@ static void show_verdict(struct page *p)
         if (*c >= 'a' && *c <= 'z')
             *c = (char)(*c - 'a' + 'A');
     paint(p, dossier_is_untold(p->d) ? PAINT_YELLOW : paint_of_class(in->class), head);
+    if (dossier_is_untold(p->d))
+        fputs("  class: healthy, for want of any sign", p->f);
     if (in->class != CLASS_HEALTHY)
         fprintf(p->f, "  cause: %s (%s)", cause_name(in->cause),
                 domain_name(cause_domain(in->cause)));
@@ -152,16 +156,24 @@ static void show_verdict(struct page *p)
     wrap_at(p, PAINT_NONE, 0, in->summary);
 }
 
+/* The files that were judged, the job's own before the kernel logs of its nodes. */
 static void show_files(struct page *p)
 {
-    if (p->d->files.n == 1) {
-        paint(p, PAINT_DIM, p->d->files.v[0].shown);
-    } else {
-        fprintf(p->f, "%zu files: ", p->d->files.n);
-        paint(p, PAINT_DIM, p->d->files.v[0].shown);
-        fputs(" ...", p->f);
+    _cleanup_strbuf_ struct strbuf b = {0};
+    size_t n = 0;
+
+    for (int kernel = 0; kernel < 2; kernel++) {
+        VEC_FOREACH (&p->d->files, f) {
+            if (!f->judged || (f->node != NULL) != kernel || n++ >= FILES_SHOWN)
+                continue;
+            strbuf_addf(&b, "%s%s", n > 1 ? ", " : "", f->shown);
+            if (kernel)
+                strbuf_addf(&b, " (kernel of %s)", f->who.node);
+        }
     }
-    fputc('\n', p->f);
+    if (n > FILES_SHOWN)
+        strbuf_addf(&b, " and %zu more", n - FILES_SHOWN);
+    wrap_at(p, PAINT_DIM, 0, strbuf_str(&b));
 }
 
 /* ---- who ---- */

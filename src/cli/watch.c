@@ -234,9 +234,11 @@ int watch_add_stream(struct watch *w, int in, int out)
 void watch_set_matcher(struct watch *w, struct matcher *m)
 {
     for (unsigned i = 0; i < w->n; i++) {
+        struct entity here = {.rank = RANK_NONE, .local_rank = RANK_NONE};
         struct scanner_options o = {
-            .file = i, .provenance = PROVENANCE_JOB_TEXT, .node = w->node, .now_us = now_us()};
+            .file = i, .provenance = PROVENANCE_JOB_TEXT, .who = &here, .now_us = now_us()};
 
+        STR_COPY(here.node, w->node);
         assert(!w->scanners[i]);
         w->scanners[i] = scanner_new(m, &o, on_scanned, w);
     }

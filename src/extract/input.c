@@ -4,8 +4,13 @@
  * format is chosen by the magic bytes, so the first read is completed to that many bytes. Archives
  * may hold several members or frames one after another (a rotated log that was appended to); both
  * formats define that as the concatenation of their contents. Zeros behind the last gzip member are
- * padding, as gzip says. Other packings are known by sight only: read as text they would be a log
- * in which nothing failed. */
+ * padding, as gzip says.
+ *
+ * Whatever is no text is refused, other packings by name, the rest by its bytes: read as text it
+ * would be a log in which nothing failed, and what was shown of it would be rubbish. Logs may hold
+ * NUL bytes (a file that was cut while it was written to has a hole) and text in any encoding, but
+ * control codes that no terminal knows are rare in them and every tenth byte in a program or a
+ * picture. */
 
 #include "extract/input.h"
 
@@ -36,6 +41,7 @@ struct input {
     int fd;
     enum packing packing;
     bool at_end;     /* read() has returned 0 */
+    bool looked_at;  /* it is text, as its beginning says */
     uint64_t size;   /* of a regular file, 0 = something else */
     bool inside;     /* within a member or frame */
     bool begun;      /* there was one already */
@@ -89,31 +95,33 @@ static bool is_zstd(const struct input *in)
                                                       memcmp(in->raw + 1, "\x2a\x4d\x18", 3) == 0);
 }
 
-/* Packings that are not read here, and what unpacks them. */
+/* Packings that are not read here, and what makes a log of them. */
 static int refuse_others(const struct input *in, struct err *e)
 {
     static const struct {
         const char *name, *magic, *command;
         size_t len, at_least; /* of the input */
     } others[] = {
-        {"xz",
+        {"packed with xz",
          "\xfd"
          "7zXZ\0",
          "xz -dc", 6, 6},
-        {"bzip2", "BZh", "bzip2 -dc", 3, 10},
-        {"lz4", "\x04\x22\x4d\x18", "lz4 -dc", 4, 4},
-        {"lzip", "LZIP\1", "lzip -dc", 5, 5},
-        {"compress", "\x1f\x9d", "gzip -dc", 2, 3},
-        {"zip", "PK\3\4", "unzip -p", 4, 4},
-        {"7-Zip", "7z\xbc\xaf\x27\x1c", "7z x -so", 6, 6},
+        {"packed with bzip2", "BZh", "bzip2 -dc", 3, 10},
+        {"packed with lz4", "\x04\x22\x4d\x18", "lz4 -dc", 4, 4},
+        {"packed with lzip", "LZIP\1", "lzip -dc", 5, 5},
+        {"packed with compress", "\x1f\x9d", "gzip -dc", 2, 3},
+        {"packed with zip", "PK\3\4", "unzip -p", 4, 4},
+        {"packed with 7-Zip", "7z\xbc\xaf\x27\x1c", "7z x -so", 6, 6},
+        {"UTF-16 text", "\xff\xfe", "iconv -f UTF-16 -t UTF-8", 2, 4},
+        {"UTF-16 text", "\xfe\xff", "iconv -f UTF-16 -t UTF-8", 2, 4},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
         if (!begins_with(in, others[i].magic, others[i].len) || in->end < others[i].at_least ||
-            (streq(others[i].name, "bzip2") && memcmp(in->raw + 4, "1AY&SY", 6) != 0))
+            (streq(others[i].command, "bzip2 -dc") && memcmp(in->raw + 4, "1AY&SY", 6) != 0))
             continue;
         return err_set(e, -EPROTONOSUPPORT,
-                       "%s: is packed with %s, which is not read here: unpack it on the way, "
+                       "%s: is %s, which is not read here: convert it on the way, "
                        "%s FILE | reknit diagnose -",
                        in->path, others[i].name, others[i].command);
     }
@@ -260,10 +268,24 @@ static int read_packed(struct input *in, const char **ret_data, size_t *ret_len,
     }
 }
 
-int input_read(struct input *in, const char **ret_data, size_t *ret_len, struct err *e)
+#define RUBBISH_MIN 8  /* bytes, ... */
+#define RUBBISH_DIV 50 /* ... and a share that no log has, NUL not counted */
+
+static bool is_text(const char *data, size_t len)
 {
-    if (in->packing != PACKING_NONE)
-        return read_packed(in, ret_data, ret_len, e);
+    size_t rubbish = 0, counted = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)data[i];
+
+        counted += c != 0;
+        rubbish += c == 0x7f || (c > 0 && c < 0x20 && c != 0x1b && (c < '\a' || c > '\r'));
+    }
+    return rubbish < RUBBISH_MIN || rubbish * RUBBISH_DIV < counted;
+}
+
+static int read_plain(struct input *in, const char **ret_data, size_t *ret_len, struct err *e)
+{
     if (in->pos == in->end && !in->at_end) {
         int r = fill(in, e);
 
@@ -276,4 +298,15 @@ int input_read(struct input *in, const char **ret_data, size_t *ret_len, struct 
     *ret_len = in->end - in->pos;
     in->pos = in->end;
     return 1;
+}
+
+int input_read(struct input *in, const char **ret_data, size_t *ret_len, struct err *e)
+{
+    int r = in->packing != PACKING_NONE ? read_packed(in, ret_data, ret_len, e)
+                                        : read_plain(in, ret_data, ret_len, e);
+
+    if (r > 0 && !in->looked_at && !is_text(*ret_data, *ret_len))
+        return err_set(e, -EBADMSG, "%s: is no text: a log was expected", in->path);
+    in->looked_at = true;
+    return r;
 }

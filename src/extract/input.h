@@ -22,7 +22,8 @@ DEFINE_CLEANUP(struct input *, input_free);
 uint64_t input_size(const struct input *in);
 
 /* The next bytes; they stay valid until the next call. Returns 1, 0 at the end, or a negative
- * errno with text: what came before is good (a cut archive gives all that can be unpacked). */
+ * errno with text: what came before is good (a cut archive gives all that can be unpacked). What is
+ * no text gives nothing: -EBADMSG. */
 int input_read(struct input *in, const char **ret_data, size_t *ret_len, struct err *e);
 
 #endif

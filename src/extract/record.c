@@ -80,7 +80,7 @@ struct record_reader {
     struct counters *counters;
     struct garble garble;
     unsigned garbles_read;
-    char node[NODE_NAME_LEN];
+    struct entity who; /* whose log it is, as far as that is known */
     char clean[RECORD_BYTES + 1];
 };
 
@@ -111,8 +111,11 @@ struct record_reader *record_reader_new(struct matcher *m, const struct scanner_
     r->clock = (struct log_clock){o->now_us > 0 ? o->now_us : USEC_UNKNOWN, USEC_UNKNOWN, 0};
     r->tracebacks = tracebacks_new();
     r->counters = counters_new();
-    if (o->node)
-        str_sanitize(r->node, sizeof(r->node), o->node, strlen(o->node));
+    r->who = (struct entity){.rank = RANK_NONE, .local_rank = RANK_NONE};
+    if (o->who) {
+        r->who = *o->who;
+        str_sanitize(r->who.node, sizeof(r->who.node), o->who->node, strlen(o->who->node));
+    }
     return r;
 }
 
@@ -493,6 +496,17 @@ static void read_label(struct labels *l, struct line *line)
         line->rank = line->label;
 }
 
+/* What the line does not say itself. */
+static void fill_who(struct line *line, const struct entity *who)
+{
+    if (line->rank == RANK_NONE)
+        line->rank = who->rank;
+    if (line->local_rank == RANK_NONE)
+        line->local_rank = who->local_rank;
+    if (line->node[0] == '\0')
+        STR_COPY(line->node, who->node);
+}
+
 static void read_text(struct record_reader *r, const char *text, size_t len, struct reading *g)
 {
     char frame[FRAME_TEXT_MAX] = "";
@@ -508,8 +522,7 @@ static void read_text(struct record_reader *r, const char *text, size_t len, str
     inherit(r, &g->line, g->place->line);
     if (g->is_continued)
         g->line.rank = r->piece_rank;
-    if (g->line.node[0] == '\0')
-        STR_COPY(g->line.node, r->node);
+    fill_who(&g->line, &r->who);
     part = tracebacks_feed(r->tracebacks, &g->line, frame);
     g->is_exception = part == TRACEBACK_EXCEPTION;
     g->is_bare_exception = !g->is_exception && line_is_bare_exception(&g->line);

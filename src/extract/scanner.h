@@ -10,7 +10,7 @@
 struct scanner_options {
     uint32_t file;              /* for signal.file */
     enum provenance provenance; /* for signal.provenance */
-    const char *node;           /* the node whose log this is, NULL = not known */
+    const struct entity *who;   /* prints the lines that do not say by whom they are; NULL */
     bool alone;                 /* it is the only log of its job: a clock may count from anything */
     uint64_t size;              /* of the log, where it is known beforehand; 0 = not known */
     usec_t now_us; /* gives clocks without a year one; USEC_UNKNOWN: they stay unknown */

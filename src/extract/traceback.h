@@ -27,8 +27,8 @@ DEFINE_CLEANUP(struct tracebacks *, tracebacks_free);
 enum traceback_part tracebacks_feed(struct tracebacks *t, const struct line *line,
                                     char ret_frame[FRAME_TEXT_MAX]);
 
-/* Whether the message is an exception as the end of a traceback prints it, "package.SomeError: why",
- * wherever its traceback went: many collectors keep only the last line. */
+/* Whether the message is an exception as the end of a traceback prints it, "package.SomeError:
+ * why", wherever its traceback went: many collectors keep only the last line. */
 bool line_is_bare_exception(const struct line *line);
 
 #endif

@@ -209,6 +209,90 @@ def test_node_option_names_the_node_of_a_kernel_log(reknit, tmp_path):
     assert v["advice"] == "restart-excluding"
 
 
+@pytest.mark.parametrize("name", ["{0}", "rank{0}.log", "out/log.{0}", "out.n{1}.{0}", "worker-{0}.out.gz",
+                                  "x_1/attempt_0/{0}/stderr.log"])
+def test_the_name_of_a_file_tells_the_rank(reknit, tmp_path, name):
+    for i in range(4):
+        path = tmp_path / name.format(i, i // 2)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        end = ("Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n"
+               "ValueError: bad sample in shard 17\n" if i == 2 else "")
+        text = (steps(1, 40) + end).encode()
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    paths = sorted(p for p in tmp_path.rglob("*") if p.is_file())
+    v = verdict(reknit("diagnose", "--format", "json", *paths))
+    assert v["cause"] == "user-code"
+    assert v["culprits"]["ranks"] == ([] if name == "{0}" else [2])
+
+
+def test_what_a_line_says_of_its_rank_outweighs_the_name(reknit, tmp_path):
+    log = tmp_path / "rank5.log"
+    log.write_text(steps(1, 40) + ECC)
+    assert verdict(reknit("diagnose", "--format", "json", log))["culprits"]["ranks"] == [3]
+
+
+def test_the_head_names_the_files_that_were_judged(reknit, tmp_path):
+    out, err, dmesg, gone = (tmp_path / n for n in ("job.out", "job.err", "dmesg", "gone"))
+    out.write_text(steps(1, 40))
+    err.write_text("hello\n")
+    dmesg.write_text("quiet\n")
+    run = reknit("diagnose", "--node", f"n3={dmesg}", gone, out, out, err)
+    assert run.returncode == 1
+    assert " ".join(run.stdout.split("\nHEALTHY")[0].split()) == (
+        f"{out}, {err}, {dmesg} (kernel of n3)")
+    run = reknit("diagnose", "--format", "json", "--node", f"n3={dmesg}", gone, out, out, err)
+    assert json.loads(run.stdout)["files"] == [str(dmesg), str(out), str(err)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_no_text_is_refused_and_not_shown(reknit, tmp_path, packed):
+    log, program = tmp_path / "job.out", tmp_path / "program"
+    log.write_text(steps(1, 40) + ECC)
+    image = open(sys.executable, "rb").read()
+    program.write_bytes(gzip.compress(image) if packed else image)
+    run = reknit("diagnose", "--format", "json", program)
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert run.stderr == f"reknit diagnose: {program}: is no text: a log was expected\n"
+    run = reknit("diagnose", "--format", "json", program, log)
+    assert run.returncode == 1
+    assert json.loads(run.stdout)["files"] == [str(log)]
+    assert json.loads(run.stdout)["cause"] == "gpu-hardware"
+
+
+@pytest.mark.parametrize("dirt", [b"\0" * 300000, "\u042f\u4e2d\u00e9 ".encode("utf-8") * 900,
+                                  "\u4e2d\u6587 ".encode("gbk") * 900, b"\x1b[31m\b\b\f\r" * 900,
+                                  b"\x01\x02\x03"],
+                         ids=["holes", "utf-8", "gbk", "codes", "few"])
+def test_dirt_is_no_reason_to_refuse_a_log(reknit, tmp_path, dirt):
+    log = tmp_path / "job.out"
+    log.write_bytes(dirt + b"\n" + (steps(1, 40) + ECC).encode())
+    assert verdict(reknit("diagnose", "--format", "json", log))["cause"] == "gpu-hardware"
+
+
+def test_utf_16_is_named(reknit, tmp_path):
+    log = tmp_path / "job.out"
+    log.write_bytes((steps(1, 40) + ECC).encode("utf-16"))
+    run = reknit("diagnose", log)
+    assert run.returncode == 1
+    assert "UTF-16" in run.stderr and "iconv" in run.stderr
+
+
+@pytest.mark.parametrize("text", ids=["source", "manual", "dates"], argvalues=["int main(void)\n{\n    return 0;\n}\n", "NAME\n  ls - list\n",
+                                  "2026-05-11 09:00:00 status installed man-db:amd64\n" * 9])
+def test_text_that_is_not_understood_is_said_to_be(reknit, tmp_path, text):
+    log = tmp_path / "job.out"
+    log.write_text(text)
+    v = verdict(reknit("diagnose", "--format", "json", log))
+    assert (v["class"], v["cause"], v["understood"]) == ("healthy", "none", False)
+    assert v["confidence"] <= 0.2
+    assert v["summary"].startswith("Nothing was understood")
+    out = reknit("diagnose", log).stdout
+    assert out.splitlines()[1].startswith("NOT UNDERSTOOD  class: healthy")
+    log.write_text(text + steps(1, 40))
+    assert verdict(reknit("diagnose", "--format", "json", log))["understood"]
+
+
 def test_files_of_one_job_are_judged_together(reknit, tmp_path):
     out, err = tmp_path / "job.out", tmp_path / "job.err"
     out.write_text(steps(1, 40))
@@ -311,9 +395,10 @@ def test_what_is_not_understood_is_not_called_empty(reknit, tmp_path, text, last
 
 def test_random_bytes_are_shown_printable(reknit, tmp_path):
     log = tmp_path / "log"
-    log.write_bytes(bytes((i * 73 + i // 256) % 256 for i in range(4096)))
+    log.write_bytes((steps(1, 4000) + ECC.strip()).encode() +
+                    bytes((i * 73 + i // 256) % 256 for i in range(4096)))
     run = reknit("diagnose", log)
-    assert run.returncode == 0 and "empty" not in run.stdout
+    assert run.returncode == 0 and "ECC" in run.stdout
     assert not any(ord(c) < 32 and c != "\n" for c in run.stdout)
 
 

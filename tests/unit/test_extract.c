@@ -129,7 +129,8 @@ static void a_log_gives_signals_with_place_and_facts(void **state)
                                "NVRM: Xid (PCI:0000:4D:00): 79, pid=1";
     _cleanup_(catalog_freep) struct catalog *c = NULL;
     _cleanup_(matcher_freep) struct matcher *m = builtin_matcher(&c);
-    struct scanner_options o = {.file = 7, .node = "n1", .now_us = USEC_UNKNOWN};
+    struct entity n1 = {.rank = RANK_NONE, .local_rank = RANK_NONE, .node = "n1"};
+    struct scanner_options o = {.file = 7, .who = &n1, .now_us = USEC_UNKNOWN};
     struct log log = {0};
     struct scanner *s = scanner_new(m, &o, collect, &log);
 

@@ -225,7 +225,7 @@ void evidence_add(struct evidence *e, const struct signal *s)
     struct signal named;
 
     e->order++;
-    e->seen++;
+    e->seen += s->kind != SIGNAL_OUTPUT;
     if (s->who.rank != RANK_NONE || s->who.local_rank == RANK_NONE ||
         roster_rank_of(&e->roster, &s->who) == RANK_NONE) {
         add(e, s, stream);
