@@ -38,6 +38,31 @@ bool str_copy_n(char *dst, size_t size, const char *src, size_t len)
     return whole;
 }
 
+/* In lanes of 16 that every processor has, 255 of them before the counts could overflow. */
+size_t str_count(const char *s, size_t len, char c)
+{
+    typedef char lane __attribute__((vector_size(16)));
+    typedef unsigned char counts __attribute__((vector_size(16)));
+    size_t n = 0, i = 0;
+
+    while (len - i >= sizeof(lane)) {
+        size_t rounds = (len - i) / sizeof(lane);
+        counts sum = {0};
+
+        for (rounds = rounds < 255 ? rounds : 255; rounds > 0; rounds--, i += sizeof(lane)) {
+            lane v;
+
+            memcpy(&v, s + i, sizeof(v));
+            sum -= (counts)(v == c); /* a true element is -1 */
+        }
+        for (size_t j = 0; j < sizeof(sum); j++)
+            n += sum[j];
+    }
+    for (; i < len; i++)
+        n += s[i] == c;
+    return n;
+}
+
 bool str_copy(char *dst, size_t size, const char *src)
 {
     return str_copy_n(dst, size, src, strlen(src));

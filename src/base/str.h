@@ -17,6 +17,9 @@ static inline bool streq(const char *a, const char *b)
 bool str_startswith(const char *s, const char *prefix);
 bool str_endswith(const char *s, const char *suffix);
 
+/* How often c stands in s[0..len), at the speed of memory. */
+size_t str_count(const char *s, size_t len, char c);
+
 /* Copies at most size - 1 bytes of src and terminates; never cuts a UTF-8 sequence in two.
  * Returns whether all of it fitted. */
 bool str_copy(char *dst, size_t size, const char *src);

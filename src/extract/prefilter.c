@@ -201,7 +201,8 @@ static int found_word(unsigned id, unsigned long long from, unsigned long long t
     return 0;
 }
 
-void prefilter_scan(struct prefilter *p, const char *data, size_t len, prefilter_fn fn, void *ctx)
+void prefilter_scan(const struct prefilter *p, const char *data, size_t len, prefilter_fn fn,
+                    void *ctx)
 {
     struct scan scan = {p, fn, ctx};
     hs_error_t r;

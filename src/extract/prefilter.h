@@ -31,6 +31,7 @@ size_t prefilter_size(const struct prefilter *p); /* number of different words *
 /* fn returns whether to go on. Words may be found in any order of their ends within a few bytes;
  * len is below 2^31. */
 typedef bool (*prefilter_fn)(void *ctx, unsigned owner, size_t end);
-void prefilter_scan(struct prefilter *p, const char *data, size_t len, prefilter_fn fn, void *ctx);
+void prefilter_scan(const struct prefilter *p, const char *data, size_t len, prefilter_fn fn,
+                    void *ctx);
 
 #endif

@@ -24,6 +24,7 @@
 #include "extract/scanner.h"
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "extract/record.h"
 #include "extract/trigger.h"
 
@@ -97,30 +98,6 @@ struct scanner *scanner_free(struct scanner *s)
     return NULL;
 }
 
-/* Line ends in data: 64 bytes a round, in lanes of 16 that every processor has. */
-static uint64_t count_line_ends(const char *data, size_t len)
-{
-    typedef signed char lane __attribute__((vector_size(16)));
-    uint64_t n = 0;
-    size_t i = 0;
-
-    while (len - i >= 4 * sizeof(lane)) {
-        lane sum[4] = {{0}}, v[4];
-        size_t rounds = (len - i) / sizeof(v);
-
-        for (rounds = rounds < 127 ? rounds : 127; rounds > 0; rounds--, i += sizeof(v)) {
-            memcpy(v, data + i, sizeof(v));
-            for (int j = 0; j < 4; j++)
-                sum[j] -= v[j] == '\n'; /* a true element is -1 */
-        }
-        for (size_t j = 0; j < sizeof(sum); j++)
-            n += (uint64_t)sum[j / sizeof(lane)][j % sizeof(lane)];
-    }
-    for (; i < len; i++)
-        n += data[i] == '\n';
-    return n;
-}
-
 /* The byte behind the first record end in data, NULL = it has none. */
 static const char *first_record_end(const char *data, size_t len)
 {
@@ -182,7 +159,7 @@ struct span {
 static void skip_to(struct scanner *s, struct span *span, size_t pos)
 {
     assert(pos >= span->pos && pos <= span->len);
-    s->line += count_line_ends(span->data + span->pos, pos - span->pos);
+    s->line += str_count(span->data + span->pos, pos - span->pos, '\n');
     span->pos = pos;
 }
 
@@ -292,6 +269,7 @@ static void scan_choice(struct scanner *s, struct span *span, uint64_t steps)
 {
     bool is_dense = span->offset < DENSE_BYTES && s->size <= LARGE_BYTES;
     size_t interval = is_dense ? DENSE_INTERVAL : BLOCK_BYTES, next = 0;
+    uint64_t line = s->line;
 
     find_triggers(s, span);
     if (s->triggers.dirty || s->triggers.overflow) {
@@ -315,7 +293,8 @@ static void scan_choice(struct scanner *s, struct span *span, uint64_t steps)
         }
         scan_triggered(s, span, &next, end);
     }
-    skip_to(s, span, span->len);
+    span->pos = span->len;
+    s->line = line + s->triggers.line_ends;
 }
 
 /* Adds to the begun record; when it gets too long, looks at what there is and keeps the overlap. */

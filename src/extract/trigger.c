@@ -4,16 +4,24 @@
  * it is most of a log and is sampled; so is noise, which only matters where something else speaks.
  * Which words are good depends on the log: those in its progress lines are not. What is known
  * beforehand are the examples of the catalogue; the scanner learns the rest and asks for a new
- * set. */
+ * set.
+ *
+ * Lines that were searched in vain are remembered, and those like them are not searched again. That
+ * changes nothing of what is found: a line is not remembered if a word or code could come into it
+ * by other digits. */
 
 #include "extract/trigger.h"
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "extract/alike.h"
 #include "extract/cover.h"
 #include "extract/prefilter.h"
 
 #include <string.h>
+
+#define REMEMBER_MAX 8 /* lines of one block */
+#define PAUSE_BLOCKS 7 /* searched as a whole where few lines are alike */
 
 enum owner {
     OWNER_ENTRY,
@@ -36,11 +44,20 @@ static const struct {
 
 struct trigger_set {
     struct prefilter *words;
+    struct alike *plain; /* lines without a word or code */
+    unsigned pause;      /* blocks to come of which no lines are compared */
 };
 
-static void add_word(void *ctx, const char *s, size_t len, bool caseless)
+static void add_word(struct trigger_set *t, const char *s, size_t len, bool caseless,
+                     enum owner owner)
 {
-    prefilter_add(ctx, s, len, caseless, OWNER_ENTRY);
+    prefilter_add(t->words, s, len, caseless, owner);
+    alike_refuse(t->plain, s, len);
+}
+
+static void add_entry_word(void *ctx, const char *s, size_t len, bool caseless)
+{
+    add_word(ctx, s, len, caseless, OWNER_ENTRY);
 }
 
 struct trigger_set *trigger_set_new(const struct matcher *m, const struct rarity *common)
@@ -51,16 +68,17 @@ struct trigger_set *trigger_set_new(const struct matcher *m, const struct rarity
     size_t n;
 
     t->words = prefilter_new();
+    t->plain = alike_new();
     matcher_learn_examples(m, known, ordinary);
     if (common) {
         rarity_merge(known, common);
         rarity_merge(ordinary, common);
     }
     literals = matcher_literals(m, &n);
-    cover_literals(literals, n, known, ordinary, add_word, t->words);
+    cover_literals(literals, n, known, ordinary, add_entry_word, t);
     for (size_t i = 0; i < ARRAY_SIZE(fixed_words); i++)
-        prefilter_add(t->words, fixed_words[i].word, strlen(fixed_words[i].word), false,
-                      fixed_words[i].owner);
+        add_word(t, fixed_words[i].word, strlen(fixed_words[i].word), false, fixed_words[i].owner);
+    alike_refuse(t->plain, SHORT_CODE, strlen(SHORT_CODE));
     if (prefilter_compile(t->words, NULL) < 0)
         return trigger_set_free(t);
     return t;
@@ -70,6 +88,7 @@ struct trigger_set *trigger_set_free(struct trigger_set *t)
 {
     if (!t)
         return NULL;
+    alike_free(t->plain);
     prefilter_free(t->words);
     free(t);
     return NULL;
@@ -105,9 +124,19 @@ static bool has_codes(const char *block, size_t len)
            memmem(block + i, len - i, SHORT_CODE, strlen(SHORT_CODE));
 }
 
+/* A stretch of whole lines being searched. */
+struct search {
+    const char *block;
+    size_t from, to;
+    size_t first; /* trigger that is not of an earlier stretch */
+    struct triggers *found;
+};
+
 static bool add_trigger(void *ctx, unsigned owner, size_t end)
 {
-    struct triggers *t = ctx;
+    const struct search *s = ctx;
+    struct triggers *t = s->found;
+    size_t at = s->from + end - 1;
 
     if (owner == OWNER_DIRT) {
         t->dirty = true;
@@ -117,16 +146,85 @@ static bool add_trigger(void *ctx, unsigned owner, size_t end)
         t->overflow = true;
         return false;
     }
-    if (t->n == 0 || t->at[t->n - 1] < end - 1)
-        t->at[t->n++] = (uint32_t)(end - 1);
+    if (t->n == 0 || t->at[t->n - 1] < at)
+        t->at[t->n++] = (uint32_t)at;
     return true;
+}
+
+static void search(struct trigger_set *t, struct search *s)
+{
+    const char *data = s->block + s->from;
+    size_t len = s->to - s->from;
+
+    if (s->found->dirty || s->found->overflow)
+        return;
+    s->first = s->found->n;
+    s->found->dirty = has_codes(data, len);
+    if (!s->found->dirty)
+        prefilter_scan(t->words, data, len, add_trigger, s);
+    s->found->line_ends += str_count(data, len, '\n');
+}
+
+static size_t line_end(const char *block, size_t at, size_t to)
+{
+    const char *lf = memchr(block + at, '\n', to - at);
+
+    return lf ? (size_t)(lf - block) + 1 : to;
+}
+
+/* Remembers lines of the stretch that have no trigger and are not like others; returns how many
+ * more there may be. */
+static unsigned remember(struct trigger_set *t, const struct search *s, unsigned most)
+{
+    const struct triggers *found = s->found;
+    size_t next = s->first, end;
+    uint64_t ignored;
+
+    if (found->dirty || found->overflow)
+        return 0;
+    for (size_t at = s->from; at < s->to && most > 0; at = end) {
+        end = line_end(s->block, at, s->to);
+        while (next < found->n && found->at[next] < at)
+            next++;
+        if ((next < found->n && found->at[next] < end) || s->block[end - 1] != '\n' ||
+            alike_skip(t->plain, s->block + at, s->to - at, &ignored) > 0)
+            continue;
+        alike_remember(t->plain, s->block + at, end - at);
+        most--;
+    }
+    return most;
+}
+
+/* Searches what is not like lines that are known. */
+static void search_unknown(struct trigger_set *t, const char *block, size_t len,
+                           struct triggers *ret)
+{
+    struct search s = {.block = block, .found = ret};
+    unsigned most = REMEMBER_MAX;
+    size_t skipped = 0;
+
+    for (size_t n = 0; s.to < len; s.from = s.to) {
+        while (s.to < len &&
+               (n = alike_skip(t->plain, block + s.to, len - s.to, &ret->line_ends)) == 0)
+            s.to = line_end(block, s.to, len);
+        search(t, &s);
+        most = remember(t, &s, most);
+        s.to += n;
+        skipped += n;
+    }
+    if (skipped < len / 2)
+        t->pause = PAUSE_BLOCKS;
 }
 
 void trigger_set_scan(struct trigger_set *t, const char *block, size_t len, struct triggers *ret)
 {
-    ret->dirty = has_codes(block, len);
-    ret->overflow = false;
+    ret->dirty = ret->overflow = false;
+    ret->line_ends = 0;
     ret->n = 0;
-    if (!ret->dirty)
-        prefilter_scan(t->words, block, len, add_trigger, ret);
+    if (t->pause == 0) {
+        search_unknown(t, block, len, ret);
+        return;
+    }
+    t->pause--;
+    search(t, &(struct search){.block = block, .to = len, .found = ret});
 }

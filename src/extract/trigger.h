@@ -10,8 +10,9 @@
 #define TRIGGERS_MAX 4096
 
 struct triggers {
-    bool dirty;    /* escape codes may hide more: clean the records and look again */
-    bool overflow; /* there are more */
+    bool dirty;         /* escape codes may hide more: clean the records and look again */
+    bool overflow;      /* there are more */
+    uint64_t line_ends; /* in the block; not known if it is dirty or there was an overflow */
     size_t n;
     uint32_t at[TRIGGERS_MAX]; /* ascending offsets of bytes within records to be looked at */
 };
