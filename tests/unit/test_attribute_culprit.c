@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Who is blamed for a failure, and who is not: ranks, nodes, devices. */
+
+#include "attribute_world.h"
+
+#include "base/str.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_concurrent_hardware_explains_an_exception(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "python.value", ROLE_ROOT, CAUSE_USER_CODE, 70, 3);
+    s->now += USEC_PER_SEC;
+    x = hit(s, "gpu.xid.48", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95);
+    x.layer = LAYER_KERNEL;
+    STR_COPY(x.who.device, "0000:c1:00");
+    STR_COPY(x.who.node, "n9");
+    evidence_add(s->e, &x);
+    judge(s);
+    assert_int_equal(s->in.cause, CAUSE_GPU_HARDWARE);
+    assert_string_equal(s->in.culprits.nodes[0], "n9");
+    assert_string_equal(s->in.culprits.devices[0], "0000:c1:00");
+    assert_int_equal(s->in.advice, ADVICE_RESTART_EXCLUDING);
+}
+
+static void test_hardware_without_a_name_cannot_be_excluded(void **state)
+{
+    say(*state, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, RANK_NONE);
+    assert_int_equal(judge(*state)->advice, ADVICE_RESTART);
+}
+
+static void test_the_same_error_on_all_ranks_blames_none(void **state)
+{
+    struct story *s = *state;
+
+    for (int32_t r = 0; r < 8; r++)
+        say(s, "python.import", ROLE_ROOT, CAUSE_USER_CODE, 85, r);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+}
+
+static void test_a_program_error_says_which_rank_printed_it(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 20, USEC_PER_SEC);
+    say(s, "cuda.oom", ROLE_ROOT, CAUSE_GPU_OOM, 90, 2);
+    say(s, "pt.closed", ROLE_CASCADE, CAUSE_NETWORK, 10, 0);
+    assert_non_null(strstr(judge(s)->summary, "rank 2"));
+    say(s, "cuda.oom", ROLE_ROOT, CAUSE_GPU_OOM, 90, 5);
+    assert_null(strstr(judge(s)->summary, "rank"));
+}
+
+static void test_victims_alone_are_an_unknown_crash_without_culprit(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "nccl.recv", ROLE_CASCADE, CAUSE_NETWORK, 40, 9);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.cause, CAUSE_UNKNOWN);
+    assert_int_equal(s->in.advice, ADVICE_RESTART);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+    assert_int_equal(s->in.culprits.n_nodes, 0);
+}
+
+static void vote(struct story *s, const char *node, int32_t rank, const char *peer)
+{
+    struct signal x = hit(s, "nccl.recv", ROLE_CASCADE, CAUSE_NETWORK, 40);
+
+    x.blame = BLAME_PEER;
+    x.who.rank = rank;
+    STR_COPY(x.who.node, node);
+    STR_COPY(x.who.peer, peer);
+    evidence_add(s->e, &x);
+}
+
+static void test_two_reporters_on_different_nodes_convict_a_peer(void **state)
+{
+    struct story *s = *state;
+
+    vote(s, "n1", 1, "n7<4000>");
+    vote(s, "n1", 2, "n7<4001>");
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 0);
+    vote(s, "n2", 9, "n7<4002>");
+    judge(s);
+    assert_int_equal(s->in.cause, CAUSE_NETWORK);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n7");
+    assert_int_equal(s->in.advice, ADVICE_RESTART_EXCLUDING);
+}
+
+static void test_peers_named_nearly_as_often_convict_none(void **state)
+{
+    struct story *s = *state;
+
+    vote(s, "n1", 1, "n7<4000>");
+    vote(s, "n2", 9, "n7<4001>");
+    vote(s, "n3", 17, "n7<4002>");
+    vote(s, "n4", 25, "n8<4000>");
+    vote(s, "n5", 33, "n8<4001>");
+    assert_int_equal(judge(s)->culprits.n_nodes, 0);
+    vote(s, "n6", 41, "n7<4003>");
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n7");
+}
+
+static void test_a_voted_address_is_given_its_node(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "nccl.bootstrap", ROLE_NOISE, CAUSE_NONE, 0);
+
+    STR_COPY(x.who.node, "n7");
+    STR_COPY(x.who.address, "10.0.0.7");
+    evidence_add(s->e, &x);
+    vote(s, "n1", 1, "10.0.0.7<4000>");
+    vote(s, "n2", 9, "10.0.0.7<4002>");
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n7");
+}
+
+static void test_hearsay_names_nobody_where_connections_broke(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "mpi.first", ROLE_SYMPTOM, CAUSE_UNKNOWN, 55);
+
+    x.blame = BLAME_RANK;
+    x.who.rank = 4;
+    evidence_add(s->e, &x);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_HEALTHY); /* one such line alone proves no end */
+    say(s, "python.traceback", ROLE_CONFIRM, CAUSE_UNKNOWN, 20, 4);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_ranks, 1);
+    say(s, "nccl.recv", ROLE_CASCADE, CAUSE_NETWORK, 40, 12);
+    judge(s);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+}
+
+static void test_soft_faults_again_and_again_convict_the_device(void **state)
+{
+    struct story *s = *state;
+
+    for (int i = 0; i < 4; i++) {
+        struct signal x = hit(s, "gpu.xid.31", ROLE_SYMPTOM, CAUSE_USER_CODE, 45);
+
+        x.layer = LAYER_KERNEL;
+        STR_COPY(x.who.device, "0000:61:00");
+        evidence_add(s->e, &x);
+        assert_int_equal(judge(s)->culprits.n_devices, i >= 2 ? 1 : 0);
+        s->now += USEC_PER_HOUR;
+    }
+    assert_int_equal(s->in.cause, CAUSE_GPU_HARDWARE);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        STORY_TEST(test_concurrent_hardware_explains_an_exception),
+        STORY_TEST(test_hardware_without_a_name_cannot_be_excluded),
+        STORY_TEST(test_the_same_error_on_all_ranks_blames_none),
+        STORY_TEST(test_a_program_error_says_which_rank_printed_it),
+        STORY_TEST(test_victims_alone_are_an_unknown_crash_without_culprit),
+        STORY_TEST(test_two_reporters_on_different_nodes_convict_a_peer),
+        STORY_TEST(test_peers_named_nearly_as_often_convict_none),
+        STORY_TEST(test_a_voted_address_is_given_its_node),
+        STORY_TEST(test_hearsay_names_nobody_where_connections_broke),
+        STORY_TEST(test_soft_faults_again_and_again_convict_the_device),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
