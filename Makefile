@@ -7,7 +7,7 @@
 #   make demo       a real 4-rank PyTorch job, broken twice, brought to its end
 #   make bench      speed and memory against wc, grep and ripgrep
 #   make soak       the kill tests, ten times as many
-#   make coverage   line coverage of src/core
+#   make coverage   line coverage; fails when that of src/core is below 95 %
 #   make format     clang-format over all sources
 #   make install    into $(DESTDIR)$(PREFIX); without PREFIX, to where 'make' built it for
 #   make clean      remove every build folder
@@ -48,8 +48,9 @@ coverage: deps-build+test+coverage
 	@tools/build build-coverage -Db_coverage=true -Dbuildtype=debug
 	@$(MESON) test -C build-coverage --no-rebuild --quiet --suite unit --suite replay
 	@REKNIT=build-coverage/bin/reknit /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/system/test_vignettes.py
-	@gcovr --root . --filter src/ --print-summary --exclude-throw-branches build-coverage
-	@gcovr --root . --filter src/core/ --fail-under-line 95 --exclude-throw-branches build-coverage | tail -3
+	@gcovr --root . --filter src/ --print-summary build-coverage
+	@echo "src/core alone, which must reach 95 %:"
+	@gcovr --root . --filter src/core/ --fail-under-line 95 --print-summary --output /dev/null build-coverage
 
 format: deps-test
 	@git ls-files 'src/*.[ch]' 'tests/*.[ch]' | xargs clang-format-14 -i
