@@ -10,6 +10,7 @@
 #include "extract/facts.h"
 #include "extract/line.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -46,10 +47,21 @@ static const char *shown(const char *s, size_t len)
     return text;
 }
 
-/* How one entry made another one silent. */
-static const char *manner(const struct line_hit *hit)
+/* How the hit became silent, NULL = it speaks. */
+static const char *silenced_how(const struct line_hit *hit)
 {
-    return entry_hides(hit->dropped_by, hit->entry) ? "hidden by" : "yields to";
+    switch (hit_silence(hit, false)) {
+    case SILENCE_NONE:
+        return NULL;
+    case SILENCE_DROPPED:
+        return entry_hides(hit->dropped_by, hit->entry) ? "hidden by" : "yields to";
+    case SILENCE_STANCE:
+        return stance_name(hit->stance);
+    case SILENCE_ALIKE:
+        return "compares what is alike";
+    }
+    assert(false);
+    return NULL;
 }
 
 /* What the signal of the hit says that the entry alone does not. */
@@ -120,13 +132,14 @@ static void print_hit(FILE *f, struct matcher *m, const struct reading *r,
                       const struct line_hit *hit)
 {
     struct signal s = signal_of(m, r, hit);
+    const char *how = silenced_how(hit);
 
-    if (hit->dropped_by)
-        fprintf(f, "\n%s: silent, %s %s\n", s.signature, manner(hit), hit->dropped_by->id);
-    else if (!hit_speaks(hit))
-        fprintf(f, "\n%s: silent, the line %s\n", s.signature, stance_name(hit->stance));
-    else
+    if (!how)
         fprintf(f, "\n%s: speaks\n", s.signature);
+    else if (hit->dropped_by)
+        fprintf(f, "\n%s: silent, %s %s\n", s.signature, how, hit->dropped_by->id);
+    else
+        fprintf(f, "\n%s: silent, the line %s\n", s.signature, how);
     print_entry(f, hit->entry, &s);
     fprintf(f, "    pattern %s\n", hit->pattern);
     fprintf(f, "    matches \"%s\"\n", shown(r->line.text + hit->start, hit->end - hit->start));
@@ -169,9 +182,10 @@ static json_t *make_fields(const struct line_hit *hit)
 static json_t *make_hit(struct matcher *m, const struct reading *r, const struct line_hit *hit)
 {
     struct signal s = signal_of(m, r, hit);
+    const char *how = silenced_how(hit);
     json_t *o = json_pack("{s:s, s:b, s:s, s:s, s:s, s:s, s:f, s:s, s:s, s:i, s:s}", "signature",
-                          s.signature, "speaks", hit_speaks(hit), "role", role_name(s.role),
-                          "cause", cause_name(s.cause), "blame", blame_name(s.blame), "advice",
+                          s.signature, "speaks", !how, "role", role_name(s.role), "cause",
+                          cause_name(s.cause), "blame", blame_name(s.blame), "advice",
                           advice_name(s.advice), "confidence", s.confidence / 100.0, "layer",
                           layer_name(s.layer), "file", hit->entry->file, "entry_line",
                           (int)hit->entry->line, "pattern", hit->pattern);
@@ -180,10 +194,7 @@ static json_t *make_hit(struct matcher *m, const struct reading *r, const struct
     json_object_set_new(o, "fields", make_fields(hit));
     json_object_set_new(o, "silenced_by",
                         hit->dropped_by ? json_string(hit->dropped_by->id) : json_null());
-    json_object_set_new(o, "silenced_how",
-                        hit->dropped_by   ? json_string(manner(hit))
-                        : hit_speaks(hit) ? json_null()
-                                          : json_string(stance_name(hit->stance)));
+    json_object_set_new(o, "silenced_how", how ? json_string(how) : json_null());
     return o;
 }
 

@@ -80,6 +80,23 @@ static bool speaks_otherwise(const struct entry *own, const struct entry *other)
     return other != own && other->role == ROLE_ROOT && other->cause != own->cause;
 }
 
+static void check_speaks(struct check *k, const struct line_hit *own)
+{
+    switch (hit_silence(own, false)) {
+    case SILENCE_NONE:
+        break;
+    case SILENCE_DROPPED:
+        fault(k, "loses its example '%s' to %s", k->example, own->dropped_by->id);
+        break;
+    case SILENCE_STANCE:
+        fault(k, "is silent on its example '%s', which %s", k->example, stance_name(own->stance));
+        break;
+    case SILENCE_ALIKE:
+        fault(k, "is silent on its example '%s': what it compares differs too little", k->example);
+        break;
+    }
+}
+
 static void check_match(struct check *k, unsigned i)
 {
     const struct line_hit *own = hit_of(k, k->entry);
@@ -88,14 +105,11 @@ static void check_match(struct check *k, unsigned i)
         fault(k, "does not match its example '%s'", k->example);
         return;
     }
-    if (own->dropped_by)
-        fault(k, "loses its example '%s' to %s", k->example, own->dropped_by->id);
-    else if (!hit_speaks(own))
-        fault(k, "is silent on its example '%s', which %s", k->example, stance_name(own->stance));
+    check_speaks(k, own);
     if (i < k->entry->captures.n)
         check_captures(k, own, k->entry->captures.v[i]);
     for (size_t j = 0; j < k->n; j++)
-        if (hit_speaks(&k->hits[j]) && speaks_otherwise(k->entry, k->hits[j].entry))
+        if (!hit_silence(&k->hits[j], false) && speaks_otherwise(k->entry, k->hits[j].entry))
             fault(k, "'%s' is also a root of another cause (%s): one must yield to the other",
                   k->example, k->hits[j].entry->id);
 }
@@ -104,7 +118,7 @@ static void check_no_match(struct check *k)
 {
     const struct line_hit *own = hit_of(k, k->entry);
 
-    if (own && hit_speaks(own))
+    if (own && !hit_silence(own, false))
         fault(k, "matches its counter-example '%s'", k->example);
 }
 

@@ -92,12 +92,21 @@ static int64_t read_integer(const struct capture *c)
     return within_limit(read_decimal(c, 0));
 }
 
-bool facts_differ(const struct line_hit *hit)
+static bool compares_alike(const struct line_hit *hit)
 {
     int64_t most = within_limit(read_decimal(&hit->fields[FIELD_SLOWEST], 3));
     int64_t least = within_limit(read_decimal(&hit->fields[FIELD_FASTEST], 3));
 
-    return most == NUMBER_NONE || least == NUMBER_NONE || most >= least + least / 5;
+    return most != NUMBER_NONE && least != NUMBER_NONE && most < least + least / 5;
+}
+
+enum silence hit_silence(const struct line_hit *hit, bool raised)
+{
+    if (hit->dropped_by)
+        return SILENCE_DROPPED;
+    if (hit->stance != STANCE_TELLS && !raised)
+        return SILENCE_STANCE;
+    return compares_alike(hit) ? SILENCE_ALIKE : SILENCE_NONE;
 }
 
 static int64_t read_step(const struct capture *c)

@@ -14,9 +14,17 @@ struct signal facts_from_hit(const struct catalog *c, const struct line_hit *hit
 /* Fills text and message: the line, or the part around the match when it is longer than keep. */
 void facts_text(struct signal *s, const struct line *line, size_t match, size_t keep);
 
-/* Whether what the line compares differs: `slowest` is at least a fifth above `fastest`, or it
- * gives no such numbers. */
-bool facts_differ(const struct line_hit *hit);
+/* Why a hit says nothing. */
+enum silence {
+    SILENCE_NONE,    /* it speaks */
+    SILENCE_DROPPED, /* another entry says it: hit->dropped_by */
+    SILENCE_STANCE,  /* the line does not tell of the failure: hit->stance */
+    SILENCE_ALIKE,   /* what it compares differs too little: `slowest` is less than a fifth above
+                        `fastest` */
+};
+
+/* `raised`: the line is what a traceback ends with, and tells of a failure whatever its words. */
+enum silence hit_silence(const struct line_hit *hit, bool raised);
 
 /* PCI addresses in any spelling ("00000000:4D:00.0", "4d:00.0", "PCI:0000:4d:00") to the form
  * "0000:4d:00"; false and an empty ret when it is none. */

@@ -20,11 +20,6 @@ struct line_hit {
     enum stance stance;             /* of failure entries: whether the line tells of it at all */
 };
 
-static inline bool hit_speaks(const struct line_hit *hit)
-{
-    return !hit->dropped_by && hit->stance == STANCE_TELLS;
-}
-
 #define LINE_HITS_MAX 48 /* of one line; what is beyond is not reported */
 
 struct matcher;

@@ -180,14 +180,6 @@ static void learn_date(struct record_reader *r, const struct line_hit *hit, cons
         r->clock.last_us = s->time_us;
 }
 
-/* What a traceback ends with was raised, whatever its words. */
-static bool speaks(const struct reading *g, const struct line_hit *hit)
-{
-    if (!facts_differ(hit))
-        return false;
-    return !hit->dropped_by && (hit->stance == STANCE_TELLS || g->is_exception);
-}
-
 /* Of such a line the rest may still tell something. */
 static bool tells_place_only(const struct entry *e)
 {
@@ -212,7 +204,7 @@ static bool tell_hits(struct record_reader *r, struct reading *g)
         struct signal signal;
 
         places += tells_place_only(hits[i].entry);
-        if (!speaks(g, &hits[i]) || g->line.text + hits[i].end <= g->seen)
+        if (hit_silence(&hits[i], g->is_exception) || g->line.text + hits[i].end <= g->seen)
             continue;
         drop_cut_fields(g, &hits[i]);
         signal = signal_of(r, &hits[i], &g->line);
@@ -334,7 +326,7 @@ static bool tell_repaired(struct record_reader *r, const struct line *line, cons
     for (size_t i = 0; i < n; i++) {
         struct signal signal;
 
-        if (!hit_speaks(&hits[i]) || hits[i].end <= from)
+        if (hit_silence(&hits[i], false) || hits[i].end <= from)
             continue;
         signal = signal_of(r, &hits[i], &as_read);
         facts_text(&signal, line, 0, EXCERPT_KEPT);
@@ -625,7 +617,7 @@ static enum record_weight weigh_hits(const struct line_hit *hits, size_t n)
     enum record_weight weight = RECORD_NONE;
 
     for (size_t i = 0; i < n; i++) {
-        if (!hit_speaks(&hits[i]))
+        if (hit_silence(&hits[i], false))
             continue;
         switch (hits[i].entry->role) {
         case ROLE_PROGRESS:

@@ -343,3 +343,11 @@ def test_catalog_says_which_entries_are_replaced_and_where_ids_stand_twice(rekni
 def test_confidence_in_json_is_a_share(reknit):
     run = reknit("catalog", "explain", "--format", "json", "uncorrectable ECC error encountered")
     assert '"confidence":0.95' in run.stdout
+
+
+@pytest.mark.parametrize("median, says", [("1.80", "speaks"), ("2.40", "silent, the line compares")])
+def test_explain_agrees_with_diagnose_about_a_comparison(reknit, median, says):
+    line = f"timing: slowest rank 12: 2.41s, median {median}s over 32 ranks"
+    assert f"straggler.table: {says}" in reknit("catalog", "explain", line).stdout
+    verdict = reknit("diagnose", "--format", "json", "-", input=f"{line}\n" * 3).stdout
+    assert ("straggler.table" in verdict) == (says == "speaks")
