@@ -9,9 +9,11 @@
 
 enum exit_status {
     EXIT_OK = 0,
-    EXIT_TROUBLE = 1,  /* an input could not be judged, a thing was not found, ... */
-    EXIT_USAGE = 2,    /* the command line is wrong */
-    EXIT_STOPPED = 75, /* reknit run gave up: another try is pointless (EX_TEMPFAIL) */
+    EXIT_TROUBLE = 1,        /* an input could not be judged, a thing was not found, ... */
+    EXIT_USAGE = 2,          /* the command line is wrong */
+    EXIT_STOPPED = 75,       /* reknit run gave up: another try is pointless (EX_TEMPFAIL) */
+    EXIT_NOT_RUNNABLE = 126, /* reknit run: there is such a command, but it cannot be run */
+    EXIT_NOT_FOUND = 127,
 };
 
 struct option;

@@ -295,13 +295,13 @@ static int give_up(struct session *s, const struct err *why)
 }
 
 /* Nothing of this run is recorded. */
-static int not_begun(struct session *s, const struct err *why, bool advise)
+static int not_begun(struct session *s, const struct err *why, int status, bool advise)
 {
     log_error("%s", why->text);
     if (advise)
         session_advise(s, why->code);
-    session_sum_up(s, EXIT_TROUBLE, why->text);
-    return EXIT_TROUBLE;
+    session_sum_up(s, status, why->text);
+    return status;
 }
 
 static int loop(struct session *s)
@@ -311,15 +311,13 @@ static int loop(struct session *s)
 
     session_tell_lost_run(s);
     if (begin(s, &e) < 0)
-        return not_begun(s, &e, true);
+        return not_begun(s, &e, EXIT_TROUBLE, true);
     if (session_start_attempt(s, NULL, &e) < 0)
         return give_up(s, &e);
     status = sd_event_loop(s->event);
     session_release_signals();
     pump_close(s->pump, &e);
-    if (s->start_error != 0)
-        status = s->start_error == ENOENT ? 127 : 126;
-    else if (status < 0)
+    if (status < 0)
         status = EXIT_TROUBLE;
     session_sum_up(s, status, NULL);
     return status;
@@ -335,10 +333,12 @@ int session_run(const struct session_options *o)
     struct err e = {0};
     int status;
 
+    if (session_find_command(o->argv[0], &e) < 0)
+        return not_begun(&s, &e, e.code == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE, false);
     if (set_up(&s, &e) >= 0)
         status = loop(&s);
     else
-        status = not_begun(&s, &e, s.no_state);
+        status = not_begun(&s, &e, EXIT_TROUBLE, s.no_state);
     tear_down(&s);
     return status;
 }

@@ -122,7 +122,7 @@ static void on_exited(void *ctx, pid_t pid, int code, int sig)
     struct session *s = ctx;
     struct event e = session_event(s, EVENT_ATTEMPT_EXITED);
 
-    s->exit = (struct exit_fact){.pid = pid, .code = code, .signal = sig};
+    s->exit = (struct exit_fact){.pid = pid, .code = code, .signal = sig, .error = s->start_error};
     if (!s->started)
         return; /* the keeper itself did not come up: see on_gone() */
     e.exited = s->exit;

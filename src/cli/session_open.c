@@ -8,10 +8,55 @@
 #include "config/policy_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FOLDED_BYTES_MAX (16 << 20) /* looked at when a run begins */
 #define TAIL_EVENTS      2000
+
+static int look_at_program(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return errno == EACCES ? -EACCES : -ENOENT;
+    if (!S_ISREG(st.st_mode) || faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0)
+        return -EACCES;
+    return 0;
+}
+
+/* A file that may not be run is the answer only where no later folder has one that may. */
+static int look_along_path(const char *name)
+{
+    const char *folders = getenv("PATH");
+    int found = -ENOENT;
+
+    for (const char *at = folders ? folders : "/bin:/usr/bin"; at;) {
+        const char *end = strchrnul(at, ':');
+        char path[PATH_MAX];
+        int r, n = snprintf(path, sizeof(path), "%.*s%s%s", (int)(end - at), at,
+                            end > at ? "/" : "", name);
+
+        r = n < (int)sizeof(path) ? look_at_program(path) : -ENOENT;
+        if (r == 0)
+            return 0;
+        if (r == -EACCES)
+            found = r;
+        at = *end ? end + 1 : NULL;
+    }
+    return found;
+}
+
+int session_find_command(const char *name, struct err *e)
+{
+    int r = -ENOENT;
+
+    if (name[0] != '\0')
+        r = strchr(name, '/') ? look_at_program(name) : look_along_path(name);
+    return r < 0 ? err_set(e, r, "cannot run '%s': %s", name, strerror(-r)) : 0;
+}
 
 int session_load_policy(struct session *s, struct err *e)
 {

@@ -69,12 +69,15 @@ void session_ask_for_end(struct session *s, int sig, const char *who);
 /* Nothing more will happen: leaves the loop. Called whenever one of the conditions may be new. */
 void session_maybe_finish(struct session *s);
 
-/* The command itself could not be run: then what was said about that is all there is to say. The
- * exit status 126 or 127, as a shell would give it, leads to the verdict and to the stop. */
+/* The command was there, but exec failed all the same (its interpreter is missing): then what was
+ * said about that is all there is to say. The exit status 126 or 127, as a shell would give it,
+ * leads to the verdict and to the stop. */
 bool session_never_ran(const struct session *s);
 
 /* session_open.c: what is read before the job starts */
 
+/* What execvp() would find, so that a slip of the pen leaves no job behind. -ENOENT, -EACCES. */
+int session_find_command(const char *name, struct err *e);
 int session_load_policy(struct session *s, struct err *e);
 int session_open_state(struct session *s, struct err *e); /* lock, folders, journal */
 

@@ -171,28 +171,44 @@ def test_exit_status_of_a_requested_end_is_the_jobs(run, status):
     assert r.wait() == status
 
 
-def assert_told_as_never_run(verb, replays):
-    told = verb("explain", "job").stdout
-    assert "user-config" in told and "hopeless" in told
-    assert "signal 0" not in told and "cancelled" not in told
-    assert "stopped" in verb("jobs").stdout
-    replays()
+@pytest.mark.parametrize("where", ["/no/such/command", "no-such-command", ""])
+def test_a_command_that_is_not_there_leaves_no_job(run, verb, state, where):
+    r = run(where)
+    assert r.wait() == 127
+    assert r.err.lines == [f"reknit: error: cannot run '{where}': No such file or directory"]
+    assert not state.exists() and "no jobs yet" in verb("jobs").stdout
 
 
-def test_a_command_that_is_not_there(run, verb, replays):
+@pytest.mark.parametrize("what", ["a-file", "a-folder"])
+def test_a_command_that_may_not_be_run_leaves_no_job(run, state, tmp_path, what):
+    (tmp_path / "a-file").write_text("no program")
+    (tmp_path / "a-folder").mkdir()
+    for command, env in ((tmp_path / what, {}), (what, {"PATH": f"{tmp_path}:/bin"})):
+        r = run(command, env=env)
+        assert r.wait() == 126
+        assert "Permission denied" in r.err.text() and len(r.err.lines) == 1
+    assert not state.exists()
+
+
+def test_a_command_of_the_path_is_found_as_execvp_does(run, tmp_path):
+    """A file that may not be run does not hide one that may in a later folder."""
+    (tmp_path / "true").write_text("no program")
+    assert run("true", env={"PATH": f"{tmp_path}:/bin"}).wait() == 0
+
+
+def test_a_command_whose_interpreter_is_missing(run, verb, replays, tmp_path):
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
     for _ in range(2):  # what a run before was is nothing to the next
-        r = run("/no/such/command")
+        r = run(script)
         assert r.wait() == 127
-        assert "cannot run '/no/such/command': No such file or directory" in r.err.text()
+        assert f"cannot run '{script}': No such file or directory" in r.err.text()
         assert "attempt 2" not in r.err.text()
-        assert_told_as_never_run(verb, replays)
-
-
-def test_a_command_that_may_not_be_run(run, verb, replays, tmp_path):
-    (tmp_path / "text").write_text("no program")
-    r = run(tmp_path / "text")
-    assert r.wait() == 126
-    assert_told_as_never_run(verb, replays)
+        told = verb("explain", "job").stdout
+        assert "exit status 127" in told and "hopeless" in told
+        assert "signal 0" not in told and "cancelled" not in told
+        replays()
 
 
 def test_the_folder_of_the_logs_is_made(run, tmp_path):

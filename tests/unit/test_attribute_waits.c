@@ -138,6 +138,8 @@ static void test_time_limit_long_after_the_last_step_is_a_hang(void **state)
     s->now += 2 * USEC_PER_HOUR + 20 * USEC_PER_MIN;
     limit(s);
     assert_int_equal(judge(s)->class, CLASS_HANG);
+    assert_string_equal(s->in.summary, "The job stopped making progress after step 50; "
+                                       "2h 20min later its time limit ended it.");
 }
 
 static void test_time_limit_hours_apart_by_time_zone_interrupts(void **state)

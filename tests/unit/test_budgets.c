@@ -299,8 +299,9 @@ static void the_same_step_twice_is_told_to_the_job(void **state)
     assert_int_equal(world_intent(w, INTENT_START)->intended.after_step, STEP_NONE);
     world_attempt(w, 1, 5, "nan", CAUSE_NUMERICAL);
     world_check_restart(w, "same-step", 2, 2);
-    assert_string_equal(world_decision(w)->why, "numerical after step 5 again: retry 2 of 2, and "
-                                                "the job is told the step");
+    assert_string_equal(world_decision(w)->why,
+                        "numerical after step 5 again: retry 2 of 2 for this "
+                        "failure, and the job is told the step");
     assert_int_equal(world_decision(w)->after_step, 5);
     assert_int_equal(world_intent(w, INTENT_START)->intended.after_step, 5);
     world_attempt(w, 1, 5, "nan", CAUSE_NUMERICAL);

@@ -22,7 +22,8 @@ static void a_user_error_before_the_first_step_gets_one_retry(void **state)
 
     world_attempt(w, 1, 0, "py.import", CAUSE_USER_CODE);
     world_check_restart(w, "retry", 1, 1);
-    assert_string_equal(world_decision(w)->why, "user-code, no progress: retry 1 of 1");
+    assert_string_equal(world_decision(w)->why,
+                        "user-code, no progress: retry 1 of 1 for this failure");
     world_attempt(w, 1, 0, "py.import", CAUSE_USER_CODE);
     world_check_stop(w, "same-failure", 1, 1);
     assert_string_equal(world_decision(w)->why,

@@ -34,6 +34,7 @@ struct judge {
     enum divergence divergence;
     const struct series *loss, *slow;
     bool gradient_lost;
+    usec_t idle; /* how long nothing useful had been done when it was interrupted; 0 = not known */
     const struct hit *telling; /* what says why it waits, or who is slow */
 };
 

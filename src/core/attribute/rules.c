@@ -354,11 +354,12 @@ static bool rule_interrupted(struct judge *j)
         return true;
     }
     j->interrupt = reason_of_interrupt(j);
-    if (sat_out_limit(j) || (j->in->finished && idle_before_interrupt(j) > FINISHED_GRACE)) {
+    j->idle = idle_before_interrupt(j);
+    if (sat_out_limit(j) || (j->in->finished && j->idle > FINISHED_GRACE)) {
         set(j, CLASS_HANG, CAUSE_FRAMEWORK, 60);
         return true;
     }
-    if (idle_before_interrupt(j) > j->patience) {
+    if (j->idle > j->patience) {
         set(j, CLASS_HANG, CAUSE_UNKNOWN, 60);
         return true;
     }

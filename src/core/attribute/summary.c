@@ -15,7 +15,7 @@ static const char *what_failed(enum cause c)
 {
     static const char *const text[CAUSE_MAX] = {
         [CAUSE_NONE] = "The job failed",
-        [CAUSE_UNKNOWN] = "The job failed, and the log does not show why",
+        [CAUSE_UNKNOWN] = "The job failed",
         [CAUSE_GPU_HARDWARE] = "A GPU failed",
         [CAUSE_NETWORK] = "The network between the ranks failed",
         [CAUSE_NODE_HARDWARE] = "Hardware or driver of a node failed",
@@ -121,6 +121,8 @@ static void describe_crash(struct judge *j, struct strbuf *b)
     add_where(b, j);
     if (!adrift)
         add_when(b, &j->in->progress);
+    if (j->in->cause == CAUSE_UNKNOWN)
+        strbuf_adds(b, ", and the log does not show why");
     if (j->loss)
         add_loss(b, j->loss, j->divergence);
     else if (j->gradient_lost)
@@ -167,14 +169,29 @@ static void add_holdup(struct strbuf *b, const struct holdup_finding *f, uint32_
     }
 }
 
-static void describe_hang(struct judge *j, struct strbuf *b)
+/* It stood still, and somebody who did not know ended it at last. */
+static void add_end(struct strbuf *b, const struct judge *j)
+{
+    static const char *const ends[CAUSE_MAX] = {
+        [CAUSE_TIME_LIMIT] = "its time limit ended it",
+        [CAUSE_PREEMPTION] = "it was preempted",
+        [CAUSE_CANCELLED] = "it was cancelled",
+    };
+    const char *end = j->interrupt ? ends[j->interrupt->s.cause] : NULL;
+    char idle[DURATION_TEXT_MAX];
+
+    if (!end)
+        return;
+    if (j->idle > 0)
+        strbuf_addf(b, "; %s later %s", duration_format(j->idle, idle), end);
+    else
+        strbuf_addf(b, "; then %s", end);
+}
+
+static void add_standstill(struct strbuf *b, struct judge *j)
 {
     char gap[DURATION_TEXT_MAX];
 
-    if (j->in->finished) {
-        strbuf_adds(b, "The job finished its work but does not exit");
-        return;
-    }
     strbuf_adds(b, "The job stopped making progress");
     add_when(b, &j->in->progress);
     if (j->e->waits.reporters > 0) {
@@ -192,6 +209,15 @@ static void describe_hang(struct judge *j, struct strbuf *b)
     } else if (j->silence > j->patience) {
         strbuf_addf(b, "; other output went on for %s", duration_format(j->silence, gap));
     }
+}
+
+static void describe_hang(struct judge *j, struct strbuf *b)
+{
+    if (j->in->finished)
+        strbuf_adds(b, "The job finished its work but does not exit");
+    else
+        add_standstill(b, j);
+    add_end(b, j);
 }
 
 /* The log of a job that runs, and of one that was killed from outside, look alike. */

@@ -198,6 +198,7 @@ static const struct field exit_fields[] = {
     NUMBER(struct exit_fact, pid),
     NUMBER(struct exit_fact, code),
     NUMBER(struct exit_fact, signal),
+    NUMBER(struct exit_fact, error),
     END,
 };
 

@@ -108,7 +108,7 @@ bool plan_ended(const struct model *m, const struct job *j, struct ended_facts *
     ret->action = a->decision.action;
     if (ret->action == ACTION_COMPLETE)
         ret->exit_code = 0;
-    else if (j->requested || a->incident.cause == CAUSE_CANCELLED)
+    else if (j->requested || a->incident.cause == CAUSE_CANCELLED || a->exit.error != 0)
         ret->exit_code = own_exit_code(j);
     else
         ret->exit_code = EXIT_STOPPED_JOB;

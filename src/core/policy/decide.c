@@ -32,7 +32,9 @@ typedef bool rule_fn(const struct model *m, const struct job *j, struct decision
 
 static const char *cause_words(const struct job *j)
 {
-    return cause_name(j->attempt.incident.cause);
+    enum cause cause = j->attempt.incident.cause;
+
+    return cause == CAUSE_UNKNOWN ? "unknown cause" : cause_name(cause);
 }
 
 /* Doubles with each failure without progress in a row. */
@@ -125,7 +127,7 @@ static bool rule_never_retried(const struct model *m, const struct job *j,
 {
     if (m->policy.cause[j->attempt.incident.cause].retries > 0)
         return false;
-    return STOP(ret, "never-retried", 0, 0, "the policy allows no retry after %s", cause_words(j));
+    return STOP(ret, "never-retried", 0, 0, "the policy allows no retry (%s)", cause_words(j));
 }
 
 /* A shell's word for "cannot be executed" and "not found". */
@@ -305,9 +307,10 @@ static bool rule_restart(const struct model *m, const struct job *j, struct deci
     if (is_of_the_step(j))
         return RESTART(ret, "same-step", l->same, allowed,
                        "%s after step %" PRId64 " again: retry %" PRIu32 " of %" PRIu32
-                       ", and the job is told the step",
+                       " for this failure, and the job is told the step",
                        cause_words(j), l->failed_step, l->same, allowed);
-    return RESTART(ret, "retry", l->same, allowed, "%s, no progress: retry %" PRIu32 " of %" PRIu32,
+    return RESTART(ret, "retry", l->same, allowed,
+                   "%s, no progress: retry %" PRIu32 " of %" PRIu32 " for this failure",
                    cause_words(j), l->same, allowed);
 }
 
