@@ -20,6 +20,7 @@ struct line {
     uint64_t stream;          /* equal for lines of one process, as far as prefixes tell; 0 none */
     uint32_t repeats;         /* how many such lines it stands for (Ray), 1 */
     int32_t label;            /* srun -l: task of the step, or RANK_NONE */
+    uint32_t mark;            /* bytes of a "[29] " that text begins with: a label, or a number */
     int64_t pid;              /* of the process that printed it, 0 unknown */
     bool of_system;           /* as the kernel and daemons write it, by its prefix */
 };

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/str.h"
+#include "extract/speaker.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -93,26 +94,17 @@ static void mix_stream(struct line *l, const char *kind, int64_t n)
     l->stream = hash_bytes(h, &n, sizeof(n));
 }
 
-/* "[rank7] ", "[rank=7] ", "[process=7] " of programs that name themselves. "[Rank 7] " is part of
- * PyTorch's messages. */
-static size_t take_named(struct line *l, struct cursor c)
+/* "[rank=7] ", "rank 7: " of programs that name themselves. */
+static size_t take_speaker(struct line *l, struct cursor c)
 {
-    static const char *const words[] = {"[rank", "[rank=", "[process=", "[proc="};
-    const char *from = c.s;
-    int64_t n;
+    int32_t rank;
+    size_t n = l->rank == RANK_NONE ? speaker_take(c.s, (size_t)(c.end - c.s), &rank) : 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-        c.s = from;
-        if (!skip_text(&c, words[i]))
-            continue;
-        skip_blank(&c);
-        if (!skip_number(&c, &n) || !skip_text(&c, "] ") || n > INT32_MAX)
-            continue;
-        l->rank = (int32_t)n;
-        mix_stream(l, "[rank", n);
-        return (size_t)(c.s - from);
-    }
-    return 0;
+    if (n == 0)
+        return 0;
+    l->rank = rank;
+    mix_stream(l, "[rank", rank);
+    return n;
 }
 
 /* "[rank7]:", "[default3]:" */
@@ -148,19 +140,45 @@ static size_t take_label(struct prefix *p, struct cursor c)
     return (size_t)(c.s - from);
 }
 
-/* "[1,7]<stderr>:" of mpirun, "[1,mpirank:0,algo-1]<stdout>:" of SageMaker. */
+/* "[29] ", "[29]: " of Hydra and of many programs: what number it is, the log as a whole must say.
+ */
+static void note_mark(struct prefix *p)
+{
+    struct line *l = p->line;
+    struct cursor c = {l->text, l->text + l->len};
+    int64_t n;
+
+    if (p->found & FOUND_LABEL || l->rank != RANK_NONE || l->local_rank != RANK_NONE ||
+        !skip_text(&c, "[") || !skip_number(&c, &n) || n > 99999 || !skip_text(&c, "]"))
+        return;
+    skip_text(&c, ":");
+    if (!skip_text(&c, " "))
+        return;
+    l->label = (int32_t)n;
+    l->mark = (uint32_t)(c.s - l->text);
+}
+
+/* "[1,7]<stderr>:" of mpirun, "[1,mpirank:0,algo-1]<stdout>:" of SageMaker, "[prterun-n1-99@1,7]<"
+ * of Open MPI 5, "[7]<stderr>:" of Horovod. */
 static size_t take_mpirun(struct line *l, struct cursor c)
 {
     struct cursor host = {0};
     const char *from = c.s;
-    int64_t job, rank;
+    int64_t rank;
 
-    if (!skip_text(&c, "[") || !skip_number(&c, &job) || !skip_text(&c, ","))
+    if (!skip_text(&c, "["))
         return 0;
-    skip_text(&c, "mpirank:");
-    if (!skip_number(&c, &rank) || rank > INT32_MAX)
+    if (skip_text(&c, "prterun-") && (!skip_host(&c, &host) || !skip_text(&c, "@")))
         return 0;
-    if (skip_text(&c, ",") && !skip_host(&c, &host))
+    host = (struct cursor){0};
+    if (!skip_number(&c, &rank))
+        return 0;
+    if (skip_text(&c, ",")) {
+        skip_text(&c, "mpirank:");
+        if (!skip_number(&c, &rank))
+            return 0;
+    }
+    if (rank > INT32_MAX || (skip_text(&c, ",") && !skip_host(&c, &host)))
         return 0;
     if (!skip_text(&c, "]<stdout>:") && !skip_text(&c, "]<stderr>:"))
         return 0;
@@ -467,7 +485,7 @@ static size_t take_in_brackets(struct prefix *p, struct cursor c)
     struct line *l = p->line;
     size_t n;
 
-    if ((n = take_bracketed(l, c, "[rank", &l->rank)) > 0 || (n = take_named(l, c)) > 0 ||
+    if ((n = take_bracketed(l, c, "[rank", &l->rank)) > 0 || (n = take_speaker(l, c)) > 0 ||
         (n = take_bracketed(l, c, "[default", &l->local_rank)) > 0 || (n = take_mpirun(l, c)) > 0 ||
         (n = take_pod(l, c)) > 0 || (n = take_uptime(p, c)) > 0)
         return n;
@@ -485,6 +503,8 @@ static size_t take_one(struct prefix *p)
     if (*c.s == '[')
         return take_in_brackets(p, c);
     if (*c.s == '(' && (n = take_actor(l, c)) > 0)
+        return n;
+    if ((n = take_speaker(l, c)) > 0)
         return n;
     if (*c.s == '<')
         return take_uptime(p, c);
@@ -509,6 +529,9 @@ void prefix_take_all(struct log_clock *clock, struct line *l)
         l->text += n;
         l->len -= n;
     }
+    note_mark(&p);
+    if (l->rank == RANK_NONE)
+        l->rank = speaker_find(l->text, l->len);
 }
 
 int32_t prefix_rank_before(const char *s, size_t len)

@@ -58,6 +58,8 @@ struct labels {
     struct intset tasks;
     uint64_t labelled, bare; /* lines */
     bool refuted;            /* a line names another rank than its label does */
+    int32_t last_mark;       /* of "[29] ": it is a label if the numbers come again, in any order */
+    uint32_t falls;          /* how often it was smaller than the one before */
 };
 
 struct record_reader {
@@ -470,6 +472,18 @@ static void inherit(struct record_reader *r, struct line *line, uint64_t number)
     line->uptime = first->uptime;
 }
 
+/* Steps and epochs in brackets only grow, and each is done once. */
+#define FALLS_MIN 2
+
+static bool mark_is_label(struct labels *l, const struct line *line)
+{
+    if (line->mark == 0)
+        return true;
+    l->falls += line->label < l->last_mark;
+    l->last_mark = line->label;
+    return l->falls >= FALLS_MIN && l->labelled >= 2 * l->tasks.n;
+}
+
 /* With one task for each node a launcher runs inside, and with one task there is nothing to tell
  * apart: a label is the rank only where there are several tasks, as many lines have one, and what
  * is said in plain words agrees with it. */
@@ -483,9 +497,12 @@ static void read_label(struct labels *l, struct line *line)
     intset_add(&l->tasks, line->label);
     l->refuted |=
         line->local_rank != RANK_NONE || (line->rank != RANK_NONE && line->rank != line->label);
-    if (line->rank == RANK_NONE && !l->refuted && (l->tasks.n > 1 || line->label > 0) &&
-        2 * l->labelled >= l->bare)
-        line->rank = line->label;
+    if (line->rank != RANK_NONE || l->refuted || (l->tasks.n <= 1 && line->label == 0) ||
+        2 * l->labelled < l->bare || !mark_is_label(l, line))
+        return;
+    line->rank = line->label;
+    line->text += line->mark;
+    line->len -= line->mark;
 }
 
 /* What the line does not say itself. */

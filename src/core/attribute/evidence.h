@@ -81,6 +81,8 @@ struct exit_seen {
     usec_t time_us;
     uint32_t file;
     uint64_t line, last_line, order; /* line: the one that told the rank or the code */
+    uint64_t code_line;              /* the one that told the code, 0: none yet */
+    char code_text[EXCERPT_LEN];
     int64_t advance;
 };
 

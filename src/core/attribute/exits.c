@@ -144,6 +144,8 @@ void gather_exit(struct evidence *e, const struct signal *s, const struct stream
     if (has_code) {
         same = report_of_process(e, s, x);
         set_exit(x, &s->exit);
+        x->code_line = s->line;
+        STR_COPY(x->code_text, s->text);
     }
     if (same) {
         merge_entity(&same->who, &x->who);

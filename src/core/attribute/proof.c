@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/attribute/judge.h"
 
+#include "base/hash.h"
 #include "base/str.h"
 
 /* The lines that prove the verdict, decisive one first, each signature once (or twice, when it
@@ -71,18 +72,36 @@ static uint32_t times_shown(const struct incident *in, const char *signature)
     return n;
 }
 
+/* Whether a line is shown that reads the same but for numbers and names. */
+static bool reads_like_shown(const struct judge *j, const struct hit *h)
+{
+    uint64_t words = fingerprint_template(HASH_INIT, &h->s);
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (streq(s->signature, h->s.signature) && shown(j->in, s->file, s->line) &&
+            fingerprint_template(HASH_INIT, s) == words)
+            return true;
+    }
+    return false;
+}
+
+/* Of one signature those first that say it in other words. */
 static void add_role(struct judge *j, enum role role, uint32_t most, uint32_t each)
 {
     uint32_t n = 0;
 
-    for (size_t i = 0; i < j->n_current && n < most; i++) {
-        const struct hit *h = j->current[i];
+    for (int again = 0; again < 2; again++)
+        for (size_t i = 0; i < j->n_current && n < most; i++) {
+            const struct hit *h = j->current[i];
 
-        if (h->s.role != role || times_shown(j->in, h->s.signature) >= each)
-            continue;
-        add_hit(j, h);
-        n++;
-    }
+            if (h->s.role != role || shown(j->in, h->s.file, h->s.line) ||
+                times_shown(j->in, h->s.signature) >= each || (!again && reads_like_shown(j, h)))
+                continue;
+            add_hit(j, h);
+            n++;
+        }
 }
 
 /* Lines that only confirm, but the same cause; what the scheduler says of its own act. */
@@ -151,16 +170,28 @@ static void add_waits(struct judge *j)
     add_hit(j, j->first_wait);
 }
 
-static void add_exit(struct judge *j)
+static void add_exit_line(struct judge *j, const struct exit_seen *x, uint64_t line,
+                          const char *text)
 {
-    const struct exit_seen *x = j->first_exit;
-    struct evidence_line *l = x && x->line ? add_line(j, x->file, x->line) : NULL;
+    struct evidence_line *l = line ? add_line(j, x->file, line) : NULL;
 
     if (!l)
         return;
     l->role = ROLE_CONFIRM;
     STR_COPY(l->signature, x->signature);
-    STR_COPY(l->text, x->text);
+    STR_COPY(l->text, text);
+}
+
+/* Who ended first; where nothing else says why, how, too. */
+static void add_exit(struct judge *j)
+{
+    const struct exit_seen *x = j->first_exit;
+
+    if (!x)
+        return;
+    add_exit_line(j, x, x->line, x->text);
+    if (!j->primary)
+        add_exit_line(j, x, x->code_line, x->code_text);
 }
 
 void proof_collect(struct judge *j)
