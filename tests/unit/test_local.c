@@ -13,6 +13,7 @@
 #include "action/local.h"
 #include "base/proctree.h"
 #include "base/str.h"
+#include "until.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,8 @@
 struct attempt {
     sd_event *event;
     struct local *local;
-    int said; /* what the job prints */
+    int said;     /* what the job prints */
+    size_t heard; /* bytes of it */
     pid_t first;
     bool started, exited, gone, lost;
     int code, signal, start_error;
@@ -82,6 +84,21 @@ static const struct local_handlers handlers = {.started = on_started,
                                                .stuck = on_stuck,
                                                .gone = on_gone};
 
+/* Returns whether there may be more. */
+static bool listen_on(struct attempt *a)
+{
+    char text[64];
+    ssize_t n = read(a->said, text, sizeof(text));
+
+    a->heard += n > 0 ? (size_t)n : 0;
+    return n > 0;
+}
+
+static int on_said(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+{
+    return listen_on(userdata) ? 0 : sd_event_source_set_enabled(s, SD_EVENT_OFF);
+}
+
 static void start(struct attempt *a, char *script)
 {
     char *argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, script, NULL}, *env[] = {NULL};
@@ -101,6 +118,7 @@ static void start(struct attempt *a, char *script)
     assert_non_null(a->local);
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
     a->said = out[0];
+    assert_true(sd_event_add_io(a->event, NULL, a->said, EPOLLIN, on_said, a) >= 0);
     spec.out = out[1];
     spec.lock = open("/dev/null", O_RDWR | O_CLOEXEC);
     assert_int_equal(local_start(a->local, &spec, &e), 0);
@@ -110,23 +128,18 @@ static void start(struct attempt *a, char *script)
     close(out[1]);
 }
 
-/* Runs the loop until the job has printed so many bytes. */
+/* Runs the loop until the job has printed so many bytes in all. */
 static void await(struct attempt *a, size_t bytes)
 {
-    struct pollfd p = {.fd = a->said, .events = POLLIN};
-    char c;
-
-    while (bytes > 0) {
-        assert_true(sd_event_run(a->event, 10000) >= 0);
-        if (poll(&p, 1, 0) == 1 && read(a->said, &c, 1) == 1)
-            bytes--;
-    }
+    UNTIL(a->heard >= bytes, assert_true(sd_event_run(a->event, USEC_PER_SEC) >= 0));
 }
 
 static void finish(struct attempt *a)
 {
     assert_int_equal(sd_event_loop(a->event), 0);
     assert_true(a->gone);
+    while (listen_on(a))
+        ;
     assert_true(local_is_idle(a->local));
     local_free(a->local);
     sd_event_unref(a->event);
@@ -160,6 +173,34 @@ static void what_is_left_is_killed_in_the_end(void **state)
     assert_false(a.lost);
 }
 
+#define REST "while :; do sleep 0.01; done"
+
+/* Each of them, in whatever group and session, gets the signal, and time to act on it. */
+static void a_kill_of_all_asks_every_process_first(void **state)
+{
+    struct attempt a;
+
+    start(&a, (char[]){"exec 2>/dev/null; trap 'echo; exit 3' TERM; "
+                       "setsid sh -c 'trap \"echo; exit\" TERM; echo; " REST "' & echo; " REST});
+    await(&a, 2);
+    local_kill(a.local, LOCAL_ALL, SIGTERM, USEC_PER_HOUR);
+    finish(&a);
+    assert_int_equal(a.code, 3);
+    assert_int_equal(a.heard, 4);
+}
+
+static void a_kill_of_all_ends_what_does_not_listen(void **state)
+{
+    struct attempt a;
+
+    start(&a, (char[]){"exec 2>/dev/null; trap 'exit 3' TERM; "
+                       "setsid sh -c 'trap \"\" TERM; echo; " REST "' & echo; " REST});
+    await(&a, 2);
+    local_kill(a.local, LOCAL_ALL, SIGTERM, USEC_PER_SEC);
+    finish(&a);
+    assert_int_equal(a.code, 3);
+}
+
 /* Its children become ours, and we do what it would have done. */
 static void a_keeper_that_is_killed_is_replaced(void **state)
 {
@@ -180,8 +221,11 @@ static void a_keeper_that_is_killed_early_leaves_nothing(void **state)
     for (int i = 0; i < 20; i++) {
         struct attempt a;
 
+        usec_t then;
+
         start(&a, (char[]){"setsid sleep 1000 & sleep 1000"});
-        poll(NULL, 0, i); /* somewhere between fork and exec, here or there */
+        then = mono_us() + i * USEC_PER_MSEC; /* somewhere between fork and exec, here or there */
+        UNTIL(mono_us() >= then, sched_yield());
         kill(local_keeper(a.local), SIGKILL);
         finish(&a);
         assert_true(a.lost);
@@ -212,6 +256,8 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_that_ends_is_told_as_it_ended),
         cmocka_unit_test(what_is_left_is_killed_in_the_end),
+        cmocka_unit_test(a_kill_of_all_asks_every_process_first),
+        cmocka_unit_test(a_kill_of_all_ends_what_does_not_listen),
         cmocka_unit_test(a_keeper_that_is_killed_is_replaced),
         cmocka_unit_test(a_keeper_that_is_killed_early_leaves_nothing),
         cmocka_unit_test(the_end_of_the_socket_ends_the_job),
