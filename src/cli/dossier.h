@@ -12,11 +12,11 @@
 #define ATTEMPTS_MAX 64 /* earlier ones that are remembered; the latest win */
 
 struct dossier_file {
-    const char *path; /* as given; "-" = standard input */
-    char *shown;      /* the same, printable */
-    const char *node; /* the node whose kernel log this is, NULL = it is none of --node */
+    const char *path;  /* as given; "-" = standard input */
+    char *shown;       /* the same, printable */
+    const char *node;  /* the node whose kernel log this is, NULL = it is none of --node */
     struct entity who; /* whose output it is, as options or its name tell */
-    bool twin;        /* another name of an earlier file: not read again */
+    bool twin;         /* another name of an earlier file: not read again */
     uint64_t lines, bytes;
     char last_text[160]; /* its last line that is not blank, printable; "" none */
     bool bad;            /* could not be read, at least not to its end; `error` says why */

@@ -174,6 +174,15 @@ def test_style(tree, text, complaint):
     assert complaint is None or complaint in result.stdout
 
 
+@pytest.mark.parametrize("folder, allowed", [("src/base", True), ("tests/unit", False)])
+def test_style_of_waiting(tree, folder, allowed):
+    tree("src/base/y.c", GOOD)
+    tree(f"{folder}/x.c", GOOD.replace("return x", "return poll(NULL, 0, x)"))
+    result = check(tree, "check-style")
+    assert (result.returncode == 0) == allowed, result.stdout
+    assert allowed or "a test waits for an event" in result.stdout
+
+
 # tools/check-purity, on libraries made for it
 
 BASE = """

@@ -6,16 +6,18 @@
 #include "source/relay.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "until.h"
 
 struct far_side {
     sd_event *event;
@@ -81,19 +83,33 @@ static void far_side_done(struct far_side *f)
     sd_event_unref(f->event);
 }
 
+/* A descriptor from which a number can be read once a millisecond. */
+static int make_pace(void)
+{
+    struct itimerspec each = {{.tv_nsec = 1000000}, {.tv_nsec = 1000000}};
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+
+    if (fd < 0 || timerfd_settime(fd, 0, &each, NULL) < 0)
+        _exit(1);
+    return fd;
+}
+
 /* Writes n numbered lines to fd and ends, at full speed or in small steps. */
 static pid_t start_printer(int fd, int n, bool slowly)
 {
     pid_t pid = fork();
+    uint64_t ticks;
+    int pace;
 
     if (pid != 0)
         return pid;
+    pace = make_pace();
     for (int i = 0; i < n; i++) {
         char line[32];
         int len = snprintf(line, sizeof(line), "line %d\n", i);
 
-        if (slowly && i % 8 == 0)
-            poll(NULL, 0, 1);
+        if (slowly && i % 8 == 0 && read(pace, &ticks, sizeof(ticks)) != sizeof(ticks))
+            _exit(1);
         if (write(fd, line, (size_t)len) != len)
             _exit(1);
     }
@@ -166,11 +182,9 @@ static void a_silent_stream_beside_a_busy_one_is_heard(void **state)
     close(busy[1]);
     assert_int_equal(relay_add(r, busy[0], out), 0);
     assert_int_equal(relay_add(r, silent[0], out), 1);
-    for (int i = 0; f.data[0].len < 20000 && i < 100000; i++)
-        sd_event_run(f.event, 10000);
+    UNTIL(f.data[0].len >= 20000, sd_event_run(f.event, 10000));
     assert_int_equal(write(silent[1], "an error\n", 9), 9);
-    for (int i = 0; f.data[1].len < 9 && i < 1000; i++)
-        sd_event_run(f.event, 10000);
+    UNTIL(f.data[1].len >= 9, sd_event_run(f.event, 10000));
     assert_string_equal(strbuf_str(&f.data[1]), "an error\n");
     assert_true(f.data[0].len < 38890); /* while the busy one goes on */
     assert_int_equal(write(silent[1], "the end", 7), 7);
@@ -191,7 +205,7 @@ static void a_reader_that_waits_loses_nothing(void **state)
 {
     struct far_side f;
     struct relay *r;
-    int in[2], out[2], status, turns = 0;
+    int in[2], out[2], status;
     struct strbuf got = {0};
     char buffer[65536];
     pid_t pid;
@@ -204,17 +218,15 @@ static void a_reader_that_waits_loses_nothing(void **state)
     pid = start_printer(in[1], 200000, false);
     close(in[1]);
     assert_int_equal(relay_add(r, in[0], out[1]), 0);
-    while (!relay_is_blocked(r) && turns++ < 100000)
-        sd_event_run(f.event, 10000);
-    assert_true(relay_is_blocked(r));
+    UNTIL(relay_is_blocked(r), sd_event_run(f.event, 10000));
     assert_int_equal(fcntl(out[1], F_GETFL) & O_NONBLOCK, 0); /* the shared file is as it was */
     fcntl(out[0], F_SETFL, O_NONBLOCK);
-    while (!f.ended || relay_is_blocked(r)) {
+    UNTIL(f.ended && !relay_is_blocked(r), {
         while ((n = read(out[0], buffer, sizeof(buffer))) > 0)
             strbuf_add(&got, buffer, (size_t)n);
         if (!f.ended)
             sd_event_run(f.event, 10000);
-    }
+    });
     while ((n = read(out[0], buffer, sizeof(buffer))) > 0)
         strbuf_add(&got, buffer, (size_t)n);
     check_lines(&got, 200000);
@@ -328,11 +340,11 @@ static void take_all(struct paused *p)
     char buffer[65536];
     ssize_t n;
 
-    for (int turns = 0; !p->f.delivered && turns < 10000; turns++) {
+    UNTIL(p->f.delivered, {
         while ((n = read(p->out[0], buffer, sizeof(buffer))) > 0)
             strbuf_add(&p->got, buffer, (size_t)n);
         sd_event_run(p->f.event, 10000);
-    }
+    });
     while ((n = read(p->out[0], buffer, sizeof(buffer))) > 0)
         strbuf_add(&p->got, buffer, (size_t)n);
 }

@@ -15,10 +15,10 @@
 #include "source/activity.h"
 #include "source/attempt_log.h"
 #include "source/coalesce.h"
+#include "until.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -411,10 +411,11 @@ static void cpu_time_is_counted(void **state)
     (void)state;
     activity_sample(a, getpid(), 0, USEC_PER_SEC);
     assert_int_equal(proc_read(busy, &p), 0);
-    for (before = p.cpu; p.cpu < before + 50 * USEC_PER_MSEC;) {
-        poll(NULL, 0, 1);
+    before = p.cpu;
+    UNTIL(p.cpu >= before + 50 * USEC_PER_MSEC, {
+        sched_yield();
         assert_int_equal(proc_read(busy, &p), 0);
-    }
+    });
     activity_sample(a, getpid(), USEC_PER_SEC, USEC_PER_SEC);
     assert_int_equal(sink.got.n, 1);
     assert_true(sink.got.v[0].activity.cpu >= 50 * USEC_PER_MSEC);

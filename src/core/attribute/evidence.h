@@ -122,8 +122,8 @@ struct evidence {
     usec_t last_us;                          /* latest clock of anything */
     usec_t silence_first_us, silence_end_us; /* clocks of the lines after the last progress */
     uint64_t silence_lines;
-    uint64_t order; /* of signals, as they come */
-    uint64_t seen;  /* signals that tell more than that there is output */
+    uint64_t order;             /* of signals, as they come */
+    uint64_t seen;              /* signals that tell more than that there is output */
     uint64_t advances, full_at; /* all streams' together; when the table was found full */
     usec_t hits_us;             /* latest time of a hit */
     uint64_t dropped;           /* hits beyond the bounds */
