@@ -186,6 +186,41 @@ size_t str_fit(const char *text, size_t columns)
     return n;
 }
 
+#define WORD_MAX 64
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t str_distance(const char *a, const char *b)
+{
+    size_t n = strnlen(a, WORD_MAX - 1), m = strnlen(b, WORD_MAX - 1);
+    size_t rows[3][WORD_MAX], *before = rows[0], *last = rows[1], *row = rows[2];
+
+    for (size_t j = 0; j <= m; j++)
+        last[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t *spare = before;
+
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
+        }
+        before = last;
+        last = row;
+        row = spare;
+    }
+    return last[m];
+}
+
+size_t str_tolerance(const char *word)
+{
+    return least((strlen(word) + 1) / 2, 3);
+}
+
 void strbuf_done(struct strbuf *b)
 {
     free(b->s);

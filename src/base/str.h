@@ -44,6 +44,12 @@ size_t str_sanitize(char *dst, size_t size, const char *src, size_t len);
  */
 size_t str_fit(const char *text, size_t columns);
 
+/* How many bytes of a word must be put in, left out, replaced or swapped with their neighbour to
+ * make the other of it; of their first 63 bytes. */
+size_t str_distance(const char *a, const char *b);
+/* More than so much from any known word is no misspelling of it. */
+size_t str_tolerance(const char *word);
+
 struct strbuf {
     char *s; /* always terminated once anything was added; NULL before */
     size_t len, cap;

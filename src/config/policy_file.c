@@ -2,16 +2,13 @@
 
 /* libcyaml checks the form (known keys, mappings where mappings belong) and hands over every value
  * as text; what the text means is decided here, by one table of keys that reading and writing
- * share. So a bad value is reported like a bad key: with the file, the line and the reason.
- *
- * libcyaml does not keep the place of a value. It is found again by walking the text along the
- * names of the keys, which is enough for a message. */
+ * share. So a bad value is reported like a bad key: with the file, the line and the reason. */
 
 #include "config/policy_file.h"
 
 #include "base/cleanup.h"
+#include "base/form.h"
 
-#include <cyaml/cyaml.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -157,64 +154,9 @@ static const cyaml_schema_value_t policy_schema = {
 };
 
 struct source {
-    const char *name, *text;
-    size_t len;
+    struct form_text yaml;
     struct err *err;
 };
-
-/* Finding the line */
-
-static bool is_key_at(const struct source *s, size_t i, const char *key, size_t n)
-{
-    if (s->len - i <= n || memcmp(s->text + i, key, n) != 0)
-        return false;
-    if (i > 0 && !strchr(" \t\n\r{,\"'", s->text[i - 1]))
-        return false;
-    for (i += n; i < s->len && strchr(" \"'", s->text[i]); i++)
-        ;
-    return i < s->len && s->text[i] == ':';
-}
-
-/* Where the key stands, from `from` on and outside of comments; s->len: nowhere. */
-static size_t find_key(const struct source *s, size_t from, const char *key, size_t n)
-{
-    bool comment = false;
-
-    for (size_t i = from; i < s->len; i++) {
-        if (s->text[i] == '\n')
-            comment = false;
-        else if (s->text[i] == '#')
-            comment = true;
-        else if (!comment && is_key_at(s, i, key, n))
-            return i;
-    }
-    return s->len;
-}
-
-static unsigned line_at(const struct source *s, size_t at)
-{
-    unsigned line = 1;
-
-    for (size_t i = 0; i < at; i++)
-        line += s->text[i] == '\n';
-    return line;
-}
-
-/* Line of "causes.network.retries", or of as much of it as there is. */
-static unsigned line_of(const struct source *s, const char *path)
-{
-    size_t at = 0;
-
-    while (*path) {
-        size_t n = strcspn(path, "."), found = find_key(s, at, path, n);
-
-        if (found == s->len)
-            break;
-        at = found;
-        path += n + (path[n] == '.');
-    }
-    return line_at(s, at);
-}
 
 __attribute__((format(printf, 3, 4))) static int complain(const struct source *s, const char *path,
                                                           const char *format, ...)
@@ -225,7 +167,8 @@ __attribute__((format(printf, 3, 4))) static int complain(const struct source *s
     va_start(ap, format);
     vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
-    return err_set(s->err, -EINVAL, "%s:%u: %s: %s", s->name, line_of(s, path), path, text);
+    return err_set(s->err, -EINVAL, "%s:%u: %s: %s", s->yaml.name, form_line_of(&s->yaml, path),
+                   path, text);
 }
 
 /* Values */
@@ -335,7 +278,8 @@ static int check(const struct source *s, const struct policy *p)
     if (policy_check(p, &e) == 0)
         return 0;
     str_copy_n(path, sizeof(path), e.text, strcspn(e.text, " :"));
-    return err_set(s->err, -EINVAL, "%s:%u: %s", s->name, line_of(s, path), e.text);
+    return err_set(s->err, -EINVAL, "%s:%u: %s", s->yaml.name, form_line_of(&s->yaml, path),
+                   e.text);
 }
 
 static int convert(const struct source *s, const struct raw_policy *raw, struct policy *p)
@@ -349,72 +293,19 @@ static int convert(const struct source *s, const struct raw_policy *raw, struct 
     return r == 0 ? check(s, p) : r;
 }
 
-/* libcyaml logs first what is wrong, then where, innermost level first. */
-struct complaint {
-    char text[256];
-    unsigned line;
-};
-
-__attribute__((format(printf, 3, 0))) static void note_complaint(cyaml_log_t level, void *ctx,
-                                                                 const char *format, va_list args)
-{
-    struct complaint *c = ctx;
-    char text[256];
-    const char *at;
-
-    (void)level;
-    vsnprintf(text, sizeof(text), format, args);
-    text[strcspn(text, "\n")] = '\0';
-    at = strstr(text, "line: ");
-    if (at && c->line == 0)
-        c->line = (unsigned)strtoul(at + 6, NULL, 10);
-    if (c->text[0] == '\0')
-        STR_COPY(c->text, str_startswith(text, "Load: ") ? text + 6 : text);
-}
-
-/* For a key it does not know, libcyaml names the place of the mapping around it. */
-static unsigned complaint_line(const struct source *s, const struct complaint *c)
-{
-    static const char unknown[] = "Unexpected key: ";
-    size_t from = 0, at;
-
-    for (unsigned line = 1; line < c->line && from < s->len; from++)
-        line += s->text[from] == '\n';
-    if (str_startswith(c->text, unknown)) {
-        const char *key = c->text + strlen(unknown);
-
-        at = find_key(s, from, key, strlen(key));
-        if (at < s->len)
-            return line_at(s, at);
-    }
-    return c->line > 0 ? c->line : 1;
-}
-
 int policy_parse(const char *text, size_t len, const char *name, struct policy *ret,
                  struct err *ret_err)
 {
-    struct source s = {.name = name, .text = text, .len = len, .err = ret_err};
-    struct complaint c = {0};
-    cyaml_config_t config = {
-        .log_fn = note_complaint,
-        .log_ctx = &c,
-        .mem_fn = cyaml_mem,
-        .log_level = CYAML_LOG_ERROR,
-        .flags = CYAML_CFG_NO_ALIAS,
-    };
-    struct raw_policy *raw = NULL;
+    struct source s = {.yaml = {name, text, len}, .err = ret_err};
+    void *object = NULL;
     struct policy p;
-    cyaml_err_t error;
-    int r;
+    int r = form_load(&s.yaml, &policy_schema, &object, ret_err);
 
-    error = cyaml_load_data((const uint8_t *)text, len, &config, &policy_schema,
-                            (cyaml_data_t **)&raw, NULL);
-    if (error != CYAML_OK)
-        return err_set(ret_err, -EINVAL, "%s:%u: %s", name, complaint_line(&s, &c),
-                       c.text[0] ? c.text : cyaml_strerror(error));
+    if (r < 0)
+        return r;
     policy_default(&p);
-    r = raw ? convert(&s, raw, &p) : 0; /* none: the text says nothing */
-    cyaml_free(&config, &policy_schema, raw, 0);
+    r = object ? convert(&s, object, &p) : 0; /* none: the text says nothing */
+    form_free(&policy_schema, object);
     if (r == 0)
         *ret = p;
     return r;

@@ -8,13 +8,13 @@
 #include "extract/catalog.h"
 
 #include "base/alloc.h"
+#include "base/form.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "extract/builtin.h"
 
 #include <assert.h>
 #include <ctype.h>
-#include <cyaml/cyaml.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
@@ -32,7 +32,7 @@ struct raw_examples {
 struct raw_signature {
     char *id, *layer, *role, *cause, *blame, *advice, *phase, *edge, *source, *clears;
     int *confidence;
-    bool skipped, hang, straggler;
+    char *skipped, *hang, *straggler;
     char **patterns, **fields, **yields_to, **hides;
     unsigned patterns_count, fields_count, yields_to_count, hides_count;
     struct raw_examples examples;
@@ -101,9 +101,9 @@ static const cyaml_schema_field_t signature_fields[] = {
     TEXT("source", source),
     TEXT("clears", clears),
     CYAML_FIELD_INT_PTR("confidence", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, S, confidence),
-    CYAML_FIELD_BOOL("skipped", CYAML_FLAG_OPTIONAL, S, skipped),
-    CYAML_FIELD_BOOL("hang", CYAML_FLAG_OPTIONAL, S, hang),
-    CYAML_FIELD_BOOL("straggler", CYAML_FLAG_OPTIONAL, S, straggler),
+    TEXT("skipped", skipped),
+    TEXT("hang", hang),
+    TEXT("straggler", straggler),
     LIST("patterns", patterns),
     LIST("fields", fields),
     LIST("yields_to", yields_to),
@@ -143,40 +143,6 @@ static const cyaml_schema_field_t file_fields[] = {
 static const cyaml_schema_value_t file_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_file, file_fields),
 };
-
-/* libcyaml logs first what is wrong, then where, innermost level first. */
-struct complaint {
-    char text[256];
-    unsigned line;
-};
-
-__attribute__((format(printf, 3, 0))) static void note_complaint(cyaml_log_t level, void *ctx,
-                                                                 const char *format, va_list args)
-{
-    struct complaint *c = ctx;
-    char text[256];
-    const char *at;
-
-    (void)level;
-    vsnprintf(text, sizeof(text), format, args);
-    text[strcspn(text, "\n")] = '\0';
-    at = strstr(text, "(line: ");
-    if (at && c->line == 0)
-        c->line = (unsigned)strtoul(at + 7, NULL, 10);
-    if (c->text[0] == '\0')
-        STR_COPY(c->text, str_startswith(text, "Load: ") ? text + 6 : text);
-}
-
-static void setup_cyaml(cyaml_config_t *config, struct complaint *c)
-{
-    *config = (cyaml_config_t){
-        .log_fn = note_complaint,
-        .log_ctx = c,
-        .mem_fn = cyaml_mem,
-        .log_level = CYAML_LOG_ERROR,
-        .flags = CYAML_CFG_NO_ALIAS,
-    };
-}
 
 /* The line on which `KEY: VALUE` stands in the text, behind line `after`; 0 when it cannot be
  * found. Entries come in the order of their lines. */
@@ -230,18 +196,28 @@ static int parse_word(const struct place *p, const char *key, const char *word,
                       const char *(*name_of)(int), int fallback, int *ret)
 {
     _cleanup_strbuf_ struct strbuf known = {0};
+    size_t least = word ? strlen(word) / 3 + 1 : 0; /* all words are listed: near ones only */
+    const char *like = NULL;
 
     if (!word) {
         *ret = fallback;
         return 0;
     }
     for (int i = 0; name_of(i); i++) {
+        size_t d = str_distance(word, name_of(i));
+
         if (streq(name_of(i), word)) {
             *ret = i;
             return 0;
         }
+        if (d < least) {
+            least = d;
+            like = name_of(i);
+        }
         strbuf_addf(&known, "%s%s", i ? ", " : "", name_of(i));
     }
+    if (like)
+        strbuf_addf(&known, "; did you mean '%s'?", like);
     return complain(p, "%s '%s' is not one of %s", key, word, strbuf_str(&known));
 }
 
@@ -257,6 +233,13 @@ WORDS(blame, enum blame)
 WORDS(advice, enum advice)
 WORDS(phase, enum phase)
 WORDS(edge, enum edge)
+
+static const char *flag_word(int i)
+{
+    static const char *const words[] = {"false", "true"};
+
+    return i < 2 ? words[i] : NULL;
+}
 
 /* What a line is worth that does not say so. */
 static int32_t default_confidence(enum role role)
@@ -280,7 +263,7 @@ static bool role_needs_cause(enum role role)
 
 static int parse_common(const struct place *p, const struct raw_signature *raw, struct entry *e)
 {
-    int layer, role, cause, blame, advice, phase, edge, r;
+    int layer, role, cause, blame, advice, phase, edge, skipped, hang, straggler, r;
 
     if ((r = parse_word(p, "layer", raw->layer, layer_word, LAYER_JOB, &layer)) < 0 ||
         (r = parse_word(p, "role", raw->role, role_word, ROLE_NOISE, &role)) < 0 ||
@@ -288,17 +271,20 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
         (r = parse_word(p, "blame", raw->blame, blame_word, BLAME_NONE, &blame)) < 0 ||
         (r = parse_word(p, "advice", raw->advice, advice_word, ADVICE_NONE, &advice)) < 0 ||
         (r = parse_word(p, "phase", raw->phase, phase_word, PHASE_STEADY, &phase)) < 0 ||
-        (r = parse_word(p, "edge", raw->edge, edge_word, EDGE_POINT, &edge)) < 0)
+        (r = parse_word(p, "edge", raw->edge, edge_word, EDGE_POINT, &edge)) < 0 ||
+        (r = parse_word(p, "skipped", raw->skipped, flag_word, 0, &skipped)) < 0 ||
+        (r = parse_word(p, "hang", raw->hang, flag_word, 0, &hang)) < 0 ||
+        (r = parse_word(p, "straggler", raw->straggler, flag_word, 0, &straggler)) < 0)
         return r;
     if (role_needs_cause((enum role)role) && cause == CAUSE_NONE)
         return complain(p, "role %s needs a cause", role_name((enum role)role));
     if (role == ROLE_PHASE && phase == PHASE_STEADY)
         return complain(p, "role phase needs `phase:`");
-    if (raw->hang && role != ROLE_ROOT && role != ROLE_SYMPTOM && role != ROLE_CONFIRM)
+    if (hang && role != ROLE_ROOT && role != ROLE_SYMPTOM && role != ROLE_CONFIRM)
         return complain(p, "`hang:` belongs to root, symptom and confirm");
-    if (raw->straggler && (role != ROLE_CONFIRM || raw->hang))
+    if (straggler && (role != ROLE_CONFIRM || hang))
         return complain(p, "`straggler:` belongs to confirm, and not beside `hang:`");
-    if ((raw->phase && role != ROLE_PHASE) || (raw->skipped && role != ROLE_PROGRESS) ||
+    if ((raw->phase && role != ROLE_PHASE) || (skipped && role != ROLE_PROGRESS) ||
         ((raw->hides_count > 0 || raw->clears) && role != ROLE_NOISE) ||
         (raw->edge && role != ROLE_PHASE && role != ROLE_CHECKPOINT))
         return complain(p, "phase, edge, skipped, hides and clears each belong to other roles");
@@ -311,9 +297,9 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
     e->advice = (enum advice)advice;
     e->phase = (enum phase)phase;
     e->edge = (enum edge)edge;
-    e->skipped = raw->skipped;
-    e->hang = raw->hang;
-    e->straggler = raw->straggler;
+    e->skipped = skipped != 0;
+    e->hang = hang != 0;
+    e->straggler = straggler != 0;
     e->clears = raw->clears ? raw->clears : "";
     e->confidence = raw->confidence ? *raw->confidence : default_confidence(e->role);
     return 0;
@@ -436,22 +422,19 @@ static char *printable(const char *name)
 static int add_text(struct catalog *c, const char *name, unsigned rank, const char *text,
                     size_t len, struct err *e)
 {
-    struct complaint complaint = {0};
-    cyaml_config_t config;
+    struct form_text yaml = {name, text, len};
     struct origin *o;
-    struct raw_file *raw = NULL;
+    struct raw_file *raw;
+    void *object = NULL;
     unsigned line = 0;
-    cyaml_err_t err;
     int r;
 
     if (c->origins.n >= FILES_MAX)
         return err_set(e, -E2BIG, "%s: there are more than %d catalogue files", name, FILES_MAX);
-    setup_cyaml(&config, &complaint);
-    err = cyaml_load_data((const uint8_t *)text, len, &config, &file_schema, (cyaml_data_t **)&raw,
-                          NULL);
-    if (err != CYAML_OK)
-        return err_set(e, -EINVAL, "%s:%u: %s", name, complaint.line,
-                       complaint.text[0] ? complaint.text : cyaml_strerror(err));
+    r = form_load(&yaml, &file_schema, &object, e);
+    if (r < 0)
+        return r;
+    raw = object;
     if (!raw)
         return 0; /* nothing but comments */
     o = VEC_PUSH(&c->origins);
@@ -584,14 +567,10 @@ int catalog_load_text(const char *name, const char *text, size_t len, struct cat
 
 struct catalog *catalog_free(struct catalog *c)
 {
-    struct complaint complaint = {0};
-    cyaml_config_t config;
-
     if (!c)
         return NULL;
-    setup_cyaml(&config, &complaint);
     VEC_FOREACH (&c->origins, o) {
-        cyaml_free(&config, &file_schema, o->raw, 0);
+        form_free(&file_schema, o->raw);
         free(o->name);
     }
     VEC_DONE(&c->origins);

@@ -124,7 +124,10 @@ static void faults_are_named_with_their_line(void **state)
     static const struct {
         const char *text, *error;
     } cases[] = {
-        {"name: a\nkill_grase: 3s\n", "p.yaml:2: Unexpected key: kill_grase"},
+        {"hang:\n  enable: true\n",
+         "p.yaml:2: hang: there is no key 'enable'; did you mean 'enabled'? Keys: enabled, "
+         "timeout_min, timeout_max, factor, first_step, checkpoint, evaluation, compilation, "
+         "shutdown"},
         {"\n\nkill_grace: 5 bananas\n",
          "p.yaml:3: kill_grace: '5 bananas' is no duration: write a number with its unit, as "
          "90s, 5m, 1h 30m"},
@@ -152,8 +155,13 @@ static void faults_are_named_with_their_line(void **state)
         {"causes:\n  # network: {retries: x}\n  gpu-oom: {retries: 1}\n  network:\n"
          "    backoff: 5s\n    retries: x\n",
          "p.yaml:6: causes.network.retries: 'x' is no whole number"},
-        {"causes:\n  aliens: {retries: 3}\n", "p.yaml:2: Unexpected key: aliens"},
-        {"causes:\n  none: {retries: 3}\n", "p.yaml:2: Unexpected key: none"},
+        {"causes:\n  network: {retry: 3}\n",
+         "p.yaml:2: causes.network: there is no key 'retry'; did you mean 'retries'? Keys: "
+         "retries, backoff, backoff_max, patience"},
+        {"causes:\n  none: {retries: 3}\n",
+         "p.yaml:2: causes: there is no key 'none'; keys: unknown, gpu-hardware, network, "
+         "node-hardware, node-failure, storage, gpu-oom, host-oom, framework, user-code, "
+         "user-config, numerical, external-service, time-limit, preemption, cancelled"},
         {"name: 0123456789012345678901234567890123456789012345678901234567890123\n",
          "p.yaml:1: name: longer than 63 bytes"},
     };
