@@ -282,3 +282,22 @@ const char *strbuf_str(const struct strbuf *b)
 {
     return b->s ? b->s : "";
 }
+
+void strbuf_add_shell_word(struct strbuf *b, const char *word)
+{
+    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                   "0123456789@%_-+=:,./";
+
+    if (word[0] && word[strspn(word, harmless)] == '\0') {
+        strbuf_adds(b, word);
+        return;
+    }
+    strbuf_addc(b, '\'');
+    for (const char *s = word; *s; s++) {
+        if (*s == '\'')
+            strbuf_adds(b, "'\\''");
+        else
+            strbuf_addc(b, *s);
+    }
+    strbuf_addc(b, '\'');
+}

@@ -62,6 +62,8 @@ void strbuf_adds(struct strbuf *b, const char *s);
 void strbuf_addc(struct strbuf *b, char c);
 void strbuf_addf(struct strbuf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *strbuf_str(const struct strbuf *b); /* never NULL */
+/* A word for a shell, whatever is in it; in quotes only where it needs them. */
+void strbuf_add_shell_word(struct strbuf *b, const char *word);
 
 #define _cleanup_strbuf_ __attribute__((cleanup(strbuf_done)))
 

@@ -142,22 +142,24 @@ static int run_catalog(int argc, char **argv)
 const struct verb verb_catalog = {
     .name = "catalog",
     .summary = "check the failure catalogue, or explain what it makes of a line",
-    .help =
-        "usage: reknit catalog check [--catalog DIR]...\n"
-        "       reknit catalog explain [--catalog DIR]... [--format text|json] [--] LINE|-\n"
-        "\n"
-        "check    tests every entry, the site's own included, on its own examples and on those\n"
-        "         of all others\n"
-        "explain  shows what is left of LINE without prefixes, clocks and colours, which\n"
-        "         entries match it, what they read from it, which of them speak, and why the\n"
-        "         others are silent; - reads lines from standard input; a LINE that begins with\n"
-        "         a dash goes behind --\n"
-        "\n"
-        "  --catalog DIR        more signatures (*.yaml), beside the built-in ones and those\n"
-        "                       of " CATALOG_SITE_DIR "; may be given several times\n"
-        "  --format text|json   for a person (default), or one JSON object a line\n"
-        "\n"
-        "Exit status: 0, 1 when an entry is at fault or a file cannot be read, 2 wrong usage.\n",
+    .help = "usage: reknit catalog check [--catalog DIR]...\n"
+            "       reknit catalog explain [--catalog DIR]... [--format text|json] [--] LINE\n"
+            "       reknit catalog explain [--catalog DIR]... [--format text|json] -\n"
+            "\n"
+            "check    tests every entry, the site's own included, on its own examples and on\n"
+            "         those of all others\n"
+            "explain  shows what is left of LINE without prefixes, clocks and colours, which\n"
+            "         entries match it, what they read from it, which of them speak, and why\n"
+            "         the others are silent; - reads lines from standard input; a LINE that\n"
+            "         begins with a dash goes behind --\n"
+            "\n"
+            "  --catalog DIR        more signatures (*.yaml), beside the built-in ones and\n"
+            "                       those of " CATALOG_SITE_DIR "; may be given several\n"
+            "                       times\n"
+            "  --format text|json   for a person (default), or one JSON object a line\n"
+            "\n"
+            "Exit status: 0, 1 when an entry is at fault or a file cannot be read, 2 wrong\n"
+            "usage.\n",
     .options = known,
     .run = run_catalog,
 };

@@ -87,6 +87,36 @@ int chronicle_read_run(const char *name, uint32_t number, struct story *ret, str
     return r;
 }
 
+struct newest {
+    char name[JOB_NAME_LEN];
+    usec_t at;
+};
+
+static int look_at(void *ctx, const char *name)
+{
+    _cleanup_story_ struct story s = {0};
+    struct newest *newest = ctx;
+
+    if (chronicle_read(name, &s, NULL) >= 0 && s.last_event > newest->at) {
+        newest->at = s.last_event;
+        STR_COPY(newest->name, name);
+    }
+    return 0;
+}
+
+int chronicle_newest(char ret[JOB_NAME_LEN], struct err *e)
+{
+    struct newest newest = {0};
+    int r = state_each_job(look_at, &newest, e);
+
+    if (r < 0)
+        return r;
+    if (newest.at == 0)
+        return err_set(e, -ENOENT, "no jobs yet: 'reknit run' makes the first");
+    str_copy(ret, JOB_NAME_LEN, newest.name);
+    return 0;
+}
+
 bool chronicle_is_alive(const char *name)
 {
     _cleanup_(closep) int fd = -1;
@@ -139,26 +169,29 @@ static json_t *decision_json(const struct decision_facts *d)
     return j;
 }
 
+/* As the journal has it. */
+static json_t *incident_json(const struct incident *i)
+{
+    struct event *e = xnew(struct event);
+    json_t *whole, *j;
+
+    e->kind = EVENT_VERDICT;
+    e->incident = *i;
+    whole = codec_event_json(e);
+    j = json_incref(json_object_get(whole, "incident"));
+    json_decref(whole);
+    free(e);
+    return j ? j : json_object();
+}
+
+/* The confidence is a share, as in the JSON of `diagnose`. */
 static json_t *verdict_json(const struct incident *i, bool full)
 {
-    json_t *j;
+    json_t *j = full ? incident_json(i) : json_object();
 
-    if (full) {
-        struct event *e = xnew(struct event);
-        json_t *whole;
-
-        e->kind = EVENT_VERDICT;
-        e->incident = *i;
-        whole = codec_event_json(e);
-        j = json_incref(json_object_get(whole, "incident"));
-        json_decref(whole);
-        free(e);
-        return j ? j : json_object();
-    }
-    j = json_object();
     set_text(j, "class", incident_class_name(i->class));
     set_text(j, "cause", cause_name(i->cause));
-    set_number(j, "confidence", i->confidence, -1);
+    json_object_set_new(j, "confidence", json_real(i->confidence / 100.0));
     set_text(j, "summary", i->summary);
     return j;
 }

@@ -16,6 +16,9 @@ int chronicle_read(const char *name, struct story *ret, struct err *e);
 /* The same from where that run is: the journal, or one that was put aside. -ESRCH: nowhere. */
 int chronicle_read_run(const char *name, uint32_t number, struct story *ret, struct err *e);
 
+/* Of the job that was active last. -ENOENT: there is none yet. */
+int chronicle_newest(char ret[JOB_NAME_LEN], struct err *e);
+
 /* Whether a reknit process runs the job right now. */
 bool chronicle_is_alive(const char *name);
 

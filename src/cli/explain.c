@@ -11,7 +11,6 @@
 #include "cli/narrate.h"
 #include "cli/options.h"
 #include "cli/report.h"
-#include "cli/state.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -306,23 +305,6 @@ static int explain(const char *name, uint32_t number, bool json)
     return EXIT_OK;
 }
 
-struct newest {
-    char name[JOB_NAME_LEN];
-    usec_t at;
-};
-
-static int look_at(void *ctx, const char *name)
-{
-    _cleanup_story_ struct story s = {0};
-    struct newest *newest = ctx;
-
-    if (chronicle_read(name, &s, NULL) >= 0 && s.last_event > newest->at) {
-        newest->at = s.last_event;
-        STR_COPY(newest->name, name);
-    }
-    return 0;
-}
-
 enum option_value {
     OPTION_RUN = OPTION_FIRST,
 };
@@ -352,7 +334,7 @@ static int take_option(int opt, const char *arg, uint32_t *ret_run, bool *ret_js
 
 static int run(int argc, char **argv)
 {
-    struct newest newest = {0};
+    char newest[JOB_NAME_LEN];
     struct err e = {0};
     uint32_t number = 0;
     bool json = false;
@@ -365,31 +347,27 @@ static int run(int argc, char **argv)
         return usage_error("explain", "one job at a time");
     if (optind < argc)
         return explain(argv[optind], number, json);
-    if (state_each_job(look_at, &newest, &e) < 0) {
+    if (chronicle_newest(newest, &e) < 0) {
         log_error("%s", e.text);
         return EXIT_TROUBLE;
     }
-    if (newest.at == 0) {
-        log_error("no jobs yet: 'reknit run' makes the first");
-        return EXIT_TROUBLE;
-    }
-    return explain(newest.name, number, json);
+    return explain(newest, number, json);
 }
 
 const struct verb verb_explain = {
     .name = "explain",
     .summary = "tell the story of a job: what happened, why, what was decided",
-    .help =
-        "usage: reknit explain [OPTION]... [JOB]\n"
-        "\n"
-        "Tells of the last run of JOB (default: of the job that was active last), attempt by\n"
-        "attempt: its progress, what was found, the verdict with the lines that prove it, what\n"
-        "was ruled out, the decision with its rule and budget, and what came of it.\n"
-        "\n"
-        "  --run N              another run than the last; its logs are in the folder run-N\n"
-        "  --format text|json   json: one object\n"
-        "\n"
-        "Exit status: 0, or 1 when there is no such job or its journal cannot be read.\n",
+    .help = "usage: reknit explain [OPTION]... [JOB]\n"
+            "\n"
+            "Tells of the last run of JOB (default: of the job that was active last), attempt\n"
+            "by attempt: its progress, what was found, the verdict with the lines that prove\n"
+            "it, what was ruled out, the decision with its rule and budget, and what came of\n"
+            "it.\n"
+            "\n"
+            "  --run N              another run than the last; its logs are in folder run-N\n"
+            "  --format text|json   json: one object\n"
+            "\n"
+            "Exit status: 0, or 1 when there is no such job or its journal cannot be read.\n",
     .options = options,
     .run = run,
 };

@@ -199,16 +199,16 @@ static int run(int argc, char **argv)
 const struct verb verb_jobs = {
     .name = "jobs",
     .summary = "list the jobs that were run here",
-    .help =
-        "usage: reknit jobs [--format text|json]\n"
-        "\n"
-        "One line per job of this user, the newest first: its state (running, done, stopped, or\n"
-        "killed together with reknit), attempts, last step, the cause of its last failure, and\n"
-        "when it began. Of a job that was run several times, the last run.\n"
-        "\n"
-        "  --format text|json   json: one object per job and line\n"
-        "\n"
-        "Exit status: 0, or 1 when a journal cannot be read.\n",
+    .help = "usage: reknit jobs [--format text|json]\n"
+            "\n"
+            "One line per job of this user, the newest first: its state (running, done,\n"
+            "stopped, or killed together with reknit), attempts, last step, the cause of its\n"
+            "last failure, and when it began. Of a job that was run several times, the last\n"
+            "run.\n"
+            "\n"
+            "  --format text|json   json: one object per job and line\n"
+            "\n"
+            "Exit status: 0, or 1 when a journal cannot be read.\n",
     .options = options,
     .run = run,
 };

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "cli/options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -41,6 +42,61 @@ static const struct verb *find_verb(const char *name)
         if (streq(verbs[i]->name, name))
             return verbs[i];
     return NULL;
+}
+
+#define NAME_MAX_LEN 32
+
+/* How many letters have to be put in, left out or replaced to make b of a. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[NAME_MAX_LEN + 1], n = strlen(b);
+
+    assert(n <= NAME_MAX_LEN);
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t corner = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t replaced = corner + (a[i - 1] != b[j - 1]);
+            size_t other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+
+            corner = row[j];
+            row[j] = replaced < other ? replaced : other;
+        }
+    }
+    return row[n];
+}
+
+/* The verb that was meant, most likely; NULL = no idea. */
+static const char *nearest_verb(const char *name)
+{
+    const char *best = NULL;
+    size_t least = 3; /* more slips than two are another word */
+
+    for (size_t i = 0; verbs[i]; i++) {
+        size_t d = distance(name, verbs[i]->name);
+
+        if (d < least && d < strlen(verbs[i]->name) - 1) {
+            least = d;
+            best = verbs[i]->name;
+        }
+    }
+    return best;
+}
+
+static int no_such_verb(const char *given)
+{
+    const char *meant = nearest_verb(given);
+    char name[64];
+
+    str_sanitize(name, sizeof(name), given, strlen(given));
+    fprintf(stderr, "reknit: there is no verb '%s'", name);
+    if (meant)
+        fprintf(stderr, "; did you mean '%s'?", meant);
+    fputs("\nTry 'reknit --help'.\n", stderr);
+    return EXIT_USAGE;
 }
 
 int usage_error(const char *verb, const char *format, ...)
@@ -79,13 +135,8 @@ static int dispatch(int argc, char **argv)
         return EXIT_OK;
     }
     verb = find_verb(argv[1]);
-    if (!verb) {
-        char name[64];
-
-        str_sanitize(name, sizeof(name), argv[1], strlen(argv[1]));
-        fprintf(stderr, "reknit: there is no verb '%s'\nTry 'reknit --help'.\n", name);
-        return EXIT_USAGE;
-    }
+    if (!verb)
+        return no_such_verb(argv[1]);
     if (options_want_help(verb, argc - 1, argv + 1)) {
         fputs(verb->help, stdout);
         return EXIT_OK;

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/chronicle.h"
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/state.h"
@@ -124,14 +125,20 @@ static const struct option options[] = {
 
 static int run(int argc, char **argv)
 {
+    char newest[JOB_NAME_LEN];
+    struct err e = {0};
     bool json = false;
     int opt, status = EXIT_OK;
 
     while ((opt = options_next(&verb_replay, argc, argv)) != OPTION_END)
         if (opt == OPTION_WRONG || options_format(&verb_replay, optarg, &json) != 0)
             return EXIT_USAGE;
+    if (optind == argc && chronicle_newest(newest, &e) < 0) {
+        log_error("%s", e.text);
+        return EXIT_TROUBLE;
+    }
     if (optind == argc)
-        return usage_error("replay", "which journal, or which job?");
+        return replay_one(newest, json, true);
     for (int i = optind; i < argc; i++)
         if (replay_one(argv[i], json, argc - optind > 1) != EXIT_OK)
             status = EXIT_TROUBLE;
@@ -141,17 +148,17 @@ static int run(int argc, char **argv)
 const struct verb verb_replay = {
     .name = "replay",
     .summary = "judge a journal's inputs again and compare the decisions",
-    .help =
-        "usage: reknit replay [--format text|json] JOB|JOURNAL...\n"
-        "\n"
-        "Feeds the inputs of each journal (a job's name or folder, its journal.db, or a copy of\n"
-        "it) to the present rules and compares what they derive with what was recorded. Changes "
-        "nothing.\n"
-        "\n"
-        "  --format text|json   json: one object per journal\n"
-        "\n"
-        "Exit status: 0 when all is identical, 1 at the first difference or when a journal\n"
-        "cannot be read.\n",
+    .help = "usage: reknit replay [--format text|json] [JOB|JOURNAL]...\n"
+            "\n"
+            "Feeds the inputs of each journal to the present rules and compares what they\n"
+            "derive with what was recorded. Changes nothing. A journal is named by its job,\n"
+            "as 'reknit jobs' lists it, by the job's folder, or by a file: journal.db in that\n"
+            "folder, or a copy. Default: the journal of the job that was active last.\n"
+            "\n"
+            "  --format text|json   json: one object per journal\n"
+            "\n"
+            "Exit status: 0 when all is identical, 1 at the first difference or when a\n"
+            "journal cannot be read.\n",
     .options = options,
     .run = run,
 };

@@ -211,8 +211,10 @@ static void describe_job(struct session *s, struct job_facts *ret)
     char cwd[PATH_MAX], host[NODE_NAME_LEN] = "";
     const struct passwd *user = getpwuid(geteuid());
 
-    for (size_t i = 0; s->o->argv[i]; i++)
-        strbuf_addf(&b, "%s%s", i ? " " : "", s->o->argv[i]);
+    for (size_t i = 0; s->o->argv[i]; i++) {
+        strbuf_adds(&b, i ? " " : "");
+        strbuf_add_shell_word(&b, s->o->argv[i]);
+    }
     str_sanitize(ret->command, sizeof(ret->command), b.s, b.len);
     if (getcwd(cwd, sizeof(cwd)))
         str_sanitize(ret->directory, sizeof(ret->directory), cwd, strlen(cwd));

@@ -122,15 +122,6 @@ int session_open_state(struct session *s, struct err *e)
     return r;
 }
 
-/* A word for a shell, whatever is in it. */
-static void add_word(struct strbuf *out, const char *s)
-{
-    strbuf_addc(out, '\'');
-    for (; *s; s++)
-        strbuf_adds(out, *s == '\'' ? "'\\''" : (char[]){*s, '\0'});
-    strbuf_addc(out, '\'');
-}
-
 void session_advise(const struct session *s, int error)
 {
     static const char elsewhere[] =
@@ -140,7 +131,7 @@ void session_advise(const struct session *s, int error)
 
     if (error == -EBUSY || state_root(root, NULL) < 0)
         return;
-    add_word(&folder, s->home.path[0] ? s->home.path : root);
+    strbuf_add_shell_word(&folder, s->home.path[0] ? s->home.path : root);
     switch (error) {
     case -EISDIR:
     case -EBADMSG:

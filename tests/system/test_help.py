@@ -4,6 +4,8 @@
 import re
 import subprocess
 
+import pytest
+
 
 def verbs_of(reknit):
     return re.findall(r"^  (\w+) ", reknit("--help").stdout, re.MULTILINE)
@@ -27,6 +29,19 @@ def test_every_verb_has_help(reknit):
         assert result.returncode == 0, verb
         assert result.stderr == "", verb
         assert result.stdout.startswith(f"usage: reknit {verb}"), verb
+
+
+def test_help_fits_a_usual_terminal(reknit):
+    texts = [reknit("--help").stdout, *(reknit(verb, "--help").stdout for verb in verbs_of(reknit))]
+    assert [line for text in texts for line in text.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("given, meant", [("exlpain", "explain"), ("job", "jobs"), ("diagnos", "diagnose"),
+                                          ("catalogue", "catalog"), ("frobnicate", None), ("ran", "run"),
+                                          ("xyz", None), ("", None)])
+def test_a_slip_of_the_pen_is_understood(reknit, given, meant):
+    said = reknit(given).stderr
+    assert (f"did you mean '{meant}'?" in said) if meant else "did you mean" not in said
 
 
 def test_every_verb_refuses_an_unknown_option(reknit):

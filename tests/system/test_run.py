@@ -327,6 +327,22 @@ def test_a_job_that_does_not_start_has_a_result_too(run, state, tmp_path, how):
     assert result["goodput"] is None and result["error"] in r.err.text()
 
 
+def test_the_command_is_told_as_a_shell_would_take_it(run, verb):
+    command = ["printf", "%s.", "it's", "a b", "", "--lr=1e-4", "$HOME"]
+    r = run(*command)
+    assert r.wait() == 0
+    told = json.loads(verb("explain", "--format", "json", "job").stdout)["command"]
+    assert told == """printf %s. 'it'\\''s' 'a b' '' --lr=1e-4 '$HOME'"""
+
+
+def test_confidence_is_a_share_everywhere(run, verb, policy):
+    policy.write_text(FAST_POLICY.replace("max_restarts: 1000", "max_restarts: 0"))
+    r = run(*sh("exit 1"), options=["--format", "json"])
+    assert r.wait() == 75
+    texts = [r.err.lines[-1], *(verb(v, "--format", "json").stdout for v in ("jobs", "explain"))]
+    assert [json.loads(t)["attempts"][0]["verdict"]["confidence"] for t in texts] == [0.3] * 3
+
+
 def test_without_steps_there_is_no_goodput(run, verb):
     assert run("true").wait() == 0
     assert json.loads(verb("explain", "--format", "json", "job").stdout)["goodput"] is None

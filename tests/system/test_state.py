@@ -147,6 +147,13 @@ def test_replay_takes_a_job_its_folder_or_its_journal(reknit, tmp_path):
     assert len({r.stdout for r in results}) == 1 and "identical" in results[0].stdout
     lines = reknit("replay", "it", "that", **where).stdout.splitlines()
     assert [line.split(": ")[0] for line in lines] == ["it", "that"]
+    latest = reknit("replay", **where)
+    assert latest.returncode == 0 and latest.stdout.startswith("that: ")
+
+
+def test_replay_of_nothing_says_what_makes_something(reknit, tmp_path):
+    result = reknit("replay", env=environment(REKNIT_STATE_DIR=str(tmp_path)))
+    assert result.returncode == 1 and "no jobs yet" in result.stderr
 
 
 def test_replay_speaks_of_journals_not_of_its_database(reknit, tmp_path):

@@ -102,7 +102,7 @@ DECLARE_NAMES(request, enum request);
 #define DEVICES_MAX 32
 
 struct job_facts {
-    char command[512]; /* for people; never executed from here */
+    char command[512]; /* for people, quoted as for a shell; never executed from here */
     char directory[256];
     char user[64];
     char host[NODE_NAME_LEN];
