@@ -199,6 +199,7 @@ static void add_exit(const struct story_attempt *a, struct strbuf *out)
 
 static const char *const heads[] = {"attempt", "steps",  "time",     "exit",
                                     "cause",   "action", "time lost"};
+#define COLUMN_EXIT  3
 #define COLUMN_CAUSE 4
 
 static void add_row(struct table *t, const struct story_run *run, const struct story_attempt *a)
@@ -236,7 +237,7 @@ void narrate_summary(const struct story_run *run, size_t width,
     _cleanup_table_ struct table t = {.columns = ARRAY_SIZE(heads),
                                       .yields = COLUMN_CAUSE,
                                       .yields_least = CAUSE_MIN,
-                                      .spare = TABLE_NO_COLUMN};
+                                      .spare = COLUMN_EXIT};
     _cleanup_strbuf_ struct strbuf goodput = {0};
 
     for (size_t i = 0; i < ARRAY_SIZE(heads); i++)

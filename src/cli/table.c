@@ -61,7 +61,7 @@ static void fit(const struct table *t, size_t width, struct layout *l)
 
     while (line_width(t, l) > width && *yields > t->yields_least)
         (*yields)--;
-    if (line_width(t, l) <= width || t->spare == TABLE_NO_COLUMN)
+    if (line_width(t, l) <= width)
         return;
     l->left_out[t->spare] = true;
     while (*yields < wanted && line_width(t, l) < width)

@@ -8,7 +8,6 @@
 #include "base/vec.h"
 
 #define TABLE_COLUMNS_MAX 8
-#define TABLE_NO_COLUMN   TABLE_COLUMNS_MAX
 
 struct table {
     unsigned columns;

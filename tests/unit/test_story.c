@@ -454,6 +454,21 @@ static void the_table_says_how_each_attempt_ended_and_fits(void **state)
     story_done(&b.story);
 }
 
+static void a_narrow_table_leaves_the_exit_out(void **state)
+{
+    struct book b;
+    struct lines l = {0};
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 9);
+    gone(&b);
+    narrate_summary(end(&b, ACTION_STOP), 42, collect, &l);
+    assert_string_equal(l.text[0], "attempt  steps  time  cause  action  time lost");
+    story_done(&b.story);
+}
+
 static void the_verdict_says_how_it_ended_unless_reknit_ended_it(void **state)
 {
     struct book b;
@@ -504,6 +519,7 @@ int main(void)
         cmocka_unit_test(a_job_that_was_asked_to_end_and_did_keeps_its_steps),
         cmocka_unit_test(what_reknit_ended_did_not_end_well),
         cmocka_unit_test(the_table_says_how_each_attempt_ended_and_fits),
+        cmocka_unit_test(a_narrow_table_leaves_the_exit_out),
         cmocka_unit_test(the_verdict_says_how_it_ended_unless_reknit_ended_it),
         cmocka_unit_test(numbers_that_begin_anew_prove_nothing),
         cmocka_unit_test(a_lost_run_ends_with_its_last_sign_of_life),
