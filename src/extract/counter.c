@@ -100,14 +100,13 @@ static unsigned reduce(const struct line *l, struct number numbers[FIELDS_MAX], 
 {
     const char *s = l->text, *end = s + (l->len < TEXT_MAX ? l->len : TEXT_MAX);
     uint64_t h = HASH_INIT;
+    struct number beyond; /* taken out as well, but not watched */
     unsigned n = 0;
     char last = ' ';
 
     while (s < end) {
-        if (isdigit((unsigned char)*s) && !isalpha((unsigned char)last) && last != '_' &&
-            n < FIELDS_MAX) {
-            s = read_number(s, end, &numbers[n]);
-            n++;
+        if (isdigit((unsigned char)*s) && !isalpha((unsigned char)last) && last != '_') {
+            s = read_number(s, end, n < FIELDS_MAX ? &numbers[n++] : &beyond);
             last = '0';
             continue;
         }
