@@ -14,6 +14,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#define LEVEL_WITHIN 80 /* bytes of the message: some loggers write the level behind their name */
+
 /* Bytes that may begin something to take out. */
 static bool is_special(unsigned char c)
 {
@@ -206,4 +208,48 @@ void line_clean(struct log_clock *clock, const char *raw, size_t len, char *buf,
             buf[i] = ' ';
     buf[n] = '\0';
     line_read(clock, buf, n, ret);
+}
+
+static bool is_letter_or_digit(const char *s, const char *from, const char *end)
+{
+    return s >= from && s < end && isalnum((unsigned char)*s);
+}
+
+static bool has_level(const char *s, const char *end, const char *level)
+{
+    size_t n = strlen(level);
+
+    for (const char *at = s; (at = memmem(at, (size_t)(end - at), level, n)) != NULL; at += n)
+        if (!is_letter_or_digit(at - 1, s, end) && !is_letter_or_digit(at + n, s, end))
+            return true;
+    return false;
+}
+
+/* "I0206 15:00:10" (absl), "[I206 15:00:10" (c10) */
+static bool has_letter_level(const char *s, const char *end)
+{
+    for (const char *at = s; (at = memchr(at, 'I', (size_t)(end - at))) != NULL; at++) {
+        size_t digits = 0;
+
+        while (is_letter_or_digit(at + 1 + digits, s, end) &&
+               isdigit((unsigned char)at[1 + digits]))
+            digits++;
+        if (digits >= 3 && digits <= 4 && end - at > 9 && at[1 + digits] == ' ' &&
+            at[4 + digits] == ':' && !is_letter_or_digit(at - 1, s, end))
+            return true;
+    }
+    return false;
+}
+
+bool line_is_informative(const struct line *line)
+{
+    static const char *const levels[] = {"INFO",      "DEBUG",      "\"info\"",
+                                         "\"debug\"", "level=info", "level=debug"};
+    size_t head = (size_t)(line->text - line->whole) + LEVEL_WITHIN;
+    const char *s = line->whole, *end = s + (head < line->whole_len ? head : line->whole_len);
+
+    for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+        if (has_level(s, end, levels[i]))
+            return true;
+    return has_letter_level(s, end);
 }

@@ -36,4 +36,8 @@ size_t line_strip(const char *raw, size_t len, char *buf);
 /* Fills ret for text that is stripped already, and in which there is no CR. */
 void line_read(struct log_clock *clock, const char *text, size_t len, struct line *ret);
 
+/* Whether the logger says that the line is for information or debugging only: INFO, "lvl": "info",
+ * absl's I0206, c10's [I206. */
+bool line_is_informative(const struct line *line);
+
 #endif

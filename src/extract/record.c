@@ -196,6 +196,30 @@ static void drop_cut_fields(const struct reading *g, struct line_hit *hit)
             hit->fields[i] = (struct capture){0};
 }
 
+/* What a line only suggests goes with a failure that is known from elsewhere, and is none by
+ * itself. An end by the scheduler, or of an unknown cause, has nothing it could go with. Returns
+ * whether anything is left to tell. */
+static bool doubt(struct signal *s)
+{
+    if (cause_domain(s->cause) == DOMAIN_SCHEDULER ||
+        (s->role == ROLE_CONFIRM && s->cause == CAUSE_UNKNOWN))
+        return false;
+    if (s->role == ROLE_ROOT)
+        s->role = ROLE_SYMPTOM;
+    if (s->confidence > GUESS_CONFIDENCE)
+        s->confidence = GUESS_CONFIDENCE;
+    s->advice = ADVICE_NONE;
+    return true;
+}
+
+/* A program that reports a fault of its own as information lives with it. */
+static bool is_lived_with(const struct reading *g, const struct signal *s)
+{
+    return !s->raised && s->role == ROLE_ROOT &&
+           (s->cause == CAUSE_USER_CODE || s->cause == CAUSE_USER_CONFIG) &&
+           line_is_informative(&g->line);
+}
+
 /* Tells what the catalogue finds; returns whether anything was. */
 static bool tell_hits(struct record_reader *r, struct reading *g)
 {
@@ -212,6 +236,8 @@ static bool tell_hits(struct record_reader *r, struct reading *g)
         signal = signal_of(r, &hits[i], &g->line);
         signal.cut = g->is_cut;
         signal.raised = g->is_exception || g->is_bare_exception;
+        if (is_lived_with(g, &signal) && !doubt(&signal))
+            continue;
         learn_date(r, &hits[i], &signal);
         if (is_failure(hits[i].entry->role)) {
             g->told_failure = true;
@@ -293,22 +319,6 @@ static void tell_output(struct record_reader *r, const struct reading *g)
     STR_COPY(signal.who.node, line->node);
     signal.who.pid = line->pid;
     emit(r, &signal, g->place);
-}
-
-/* Nobody knows how a line that was cut would have gone on: what its beginning suggests goes with a
- * failure that is known from elsewhere, and is none by itself. An end by the scheduler, or of an
- * unknown cause, has nothing it could go with. Returns whether anything is left to tell. */
-static bool doubt(struct signal *s)
-{
-    if (cause_domain(s->cause) == DOMAIN_SCHEDULER ||
-        (s->role == ROLE_CONFIRM && s->cause == CAUSE_UNKNOWN))
-        return false;
-    if (s->role == ROLE_ROOT)
-        s->role = ROLE_SYMPTOM;
-    if (s->confidence > GUESS_CONFIDENCE)
-        s->confidence = GUESS_CONFIDENCE;
-    s->advice = ADVICE_NONE;
-    return true;
 }
 
 /* Reads `repaired` in the place of what stands in the record: hits that reach beyond `from` are
@@ -535,6 +545,10 @@ static void read_text(struct record_reader *r, const char *text, size_t len, str
     part = tracebacks_feed(r->tracebacks, &g->line, frame);
     g->is_exception = part == TRACEBACK_EXCEPTION;
     g->is_bare_exception = !g->is_exception && line_is_bare_exception(&g->line);
+    if (part == TRACEBACK_IGNORED) {
+        tell_output(r, g);
+        return;
+    }
     hit = tell_hits(r, g);
     if (part == TRACEBACK_EXCEPTION && !hit)
         tell_exception(r, g);

@@ -22,14 +22,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STREAMS_MAX 64  /* open tracebacks; the one unused for longest makes room */
-#define LINES_MAX   400 /* of one traceback; a longer one is given up */
-#define OPEN_MAX    64  /* headers without their exception */
+#define STREAMS_MAX  64  /* open tracebacks; the one unused for longest makes room */
+#define LINES_MAX    400 /* of one traceback; a longer one is given up */
+#define OPEN_MAX     64  /* headers without their exception */
+#define IGNORED_NEAR 4   /* lines between what announces an ignored one and its header */
 
 struct open_traceback {
     uint64_t stream;
-    uint64_t used; /* by the counter of lines */
-    unsigned open; /* exceptions that are still to come */
+    uint64_t used;    /* by the counter of lines */
+    unsigned open;    /* exceptions that are still to come */
+    unsigned ignored; /* of these, the next ones that end nothing */
     unsigned lines;
     bool has_user_frame;
     char frame[FRAME_TEXT_MAX];
@@ -82,7 +84,7 @@ static void close_traceback(struct tracebacks *t, struct open_traceback *o)
     *o = t->v[--t->n];
 }
 
-static void open_header(struct tracebacks *t, uint64_t stream)
+static struct open_traceback *get_open(struct tracebacks *t, uint64_t stream)
 {
     struct open_traceback *o = find_open(t, stream);
 
@@ -92,8 +94,39 @@ static void open_header(struct tracebacks *t, uint64_t stream)
     }
     o->used = t->lines;
     o->lines = 0;
+    return o;
+}
+
+/* Where others are open at the same time, nobody knows whose exception comes next. */
+static bool is_ignored(const struct open_traceback *o)
+{
+    return o->ignored > 0 && o->open <= o->ignored;
+}
+
+static enum traceback_part open_header(struct tracebacks *t, uint64_t stream)
+{
+    struct open_traceback *o = find_open(t, stream);
+
+    if (o && o->open == 0 && o->lines > IGNORED_NEAR)
+        close_traceback(t, o);
+    o = get_open(t, stream);
     if (o->open < OPEN_MAX)
         o->open++;
+    return is_ignored(o) ? TRACEBACK_IGNORED : TRACEBACK_BODY;
+}
+
+/* "Exception ignored in: <function X.__del__ ...>": raised where nothing could catch it, in a
+ * finalizer or at exit; the program goes on. Its traceback follows, if it has one. */
+static bool announces_ignored(struct tracebacks *t, const struct line *l)
+{
+    struct open_traceback *o;
+
+    if (!contains(l, "Exception ignored in"))
+        return false;
+    o = get_open(t, l->stream);
+    if (o->ignored < OPEN_MAX)
+        o->ignored++;
+    return true;
 }
 
 /* Whether the file of a frame is installed and not the user's own. */
@@ -185,16 +218,31 @@ static bool is_link(const struct line *l)
            contains(l, "direct cause of the following");
 }
 
+/* The exception of one of the open headers. */
+static enum traceback_part end_of(struct tracebacks *t, struct open_traceback *o,
+                                  char ret_frame[FRAME_TEXT_MAX])
+{
+    bool ignored = is_ignored(o);
+
+    if (!ignored)
+        str_sanitize(ret_frame, FRAME_TEXT_MAX, o->frame, strlen(o->frame));
+    o->ignored -= o->ignored > 0;
+    o->open -= o->open > 0;
+    if (o->open == 0)
+        close_traceback(t, o);
+    return ignored ? TRACEBACK_IGNORED : TRACEBACK_EXCEPTION;
+}
+
 enum traceback_part tracebacks_feed(struct tracebacks *t, const struct line *line,
                                     char ret_frame[FRAME_TEXT_MAX])
 {
     struct open_traceback *o;
 
     t->lines++;
-    if (contains(line, "Traceback (most recent call last)")) {
-        open_header(t, line->stream);
-        return TRACEBACK_BODY;
-    }
+    if (announces_ignored(t, line))
+        return TRACEBACK_IGNORED;
+    if (contains(line, "Traceback (most recent call last)"))
+        return open_header(t, line->stream);
     o = find_open(t, line->stream);
     if (!o)
         return TRACEBACK_NONE;
@@ -207,9 +255,5 @@ enum traceback_part tracebacks_feed(struct tracebacks *t, const struct line *lin
         return TRACEBACK_BODY;
     if (exception_name(line) == 0)
         return TRACEBACK_NONE;
-    assert(o->open > 0);
-    str_sanitize(ret_frame, FRAME_TEXT_MAX, o->frame, strlen(o->frame));
-    if (--o->open == 0)
-        close_traceback(t, o);
-    return TRACEBACK_EXCEPTION;
+    return end_of(t, o, ret_frame);
 }

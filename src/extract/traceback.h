@@ -14,6 +14,7 @@ enum traceback_part {
     TRACEBACK_NONE,      /* the line belongs to none */
     TRACEBACK_BODY,      /* header, frame, source line, or what links two tracebacks */
     TRACEBACK_EXCEPTION, /* the line that names the exception */
+    TRACEBACK_IGNORED,   /* any line of one that the interpreter prints and then goes on */
 };
 
 struct tracebacks;
