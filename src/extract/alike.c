@@ -5,7 +5,8 @@
  * needs no branch and is asked of many bytes at once. LF stands only at the end of a line: where
  * all bytes fit, the other line ends there, too, and its end need not be sought before.
  *
- * Lines are kept in the order of their last use: most lines are like the one before. */
+ * Most lines are like the one before. Where they are not, the length tells which few they may be
+ * like. */
 
 #include "extract/alike.h"
 
@@ -22,6 +23,9 @@ typedef unsigned char lane __attribute__((vector_size(16)));
 typedef signed char flags __attribute__((vector_size(16))); /* -1 = true */
 
 struct form {
+    size_t len;        /* with LF */
+    uint64_t used;     /* when it was last, in lines that were found to be alike */
+    struct form *next; /* of the same length */
     unsigned char low[ALIKE_BYTES_MAX], more[ALIKE_BYTES_MAX];
 };
 
@@ -32,10 +36,10 @@ struct word {
 
 struct alike {
     size_t n;
-    struct {
-        size_t len; /* with LF */
-        struct form *form;
-    } lines[ALIKE_LINES_MAX];
+    struct form *forms[ALIKE_LINES_MAX];
+    struct form *by_length[ALIKE_BYTES_MAX + 1];
+    struct form *last; /* used */
+    uint64_t uses;
     VEC(struct word) refused;
 };
 
@@ -49,7 +53,7 @@ struct alike *alike_free(struct alike *a)
     if (!a)
         return NULL;
     for (size_t i = 0; i < a->n; i++)
-        free(a->lines[i].form);
+        free(a->forms[i]);
     VEC_FOREACH (&a->refused, w)
         free(w->s);
     VEC_DONE(&a->refused);
@@ -86,13 +90,26 @@ static bool is_refused(const struct alike *a, const char *line, size_t len)
     return false;
 }
 
-/* Puts the line at i first. */
-static void use(struct alike *a, size_t i)
+/* Takes the form that was not used for longest out of its place. */
+static struct form *forget_one(struct alike *a)
 {
-    typeof(a->lines[0]) used = a->lines[i];
+    struct form *oldest = a->forms[0], **link;
 
-    memmove(&a->lines[1], &a->lines[0], i * sizeof(used));
-    a->lines[0] = used;
+    for (size_t i = 1; i < a->n; i++)
+        if (a->forms[i]->used < oldest->used)
+            oldest = a->forms[i];
+    for (link = &a->by_length[oldest->len]; *link != oldest; link = &(*link)->next)
+        ;
+    *link = oldest->next;
+    if (a->last == oldest)
+        a->last = NULL;
+    return oldest;
+}
+
+static void use(struct alike *a, struct form *form)
+{
+    form->used = ++a->uses;
+    a->last = form;
 }
 
 bool alike_remember(struct alike *a, const char *line, size_t len)
@@ -102,11 +119,7 @@ bool alike_remember(struct alike *a, const char *line, size_t len)
     assert(len > 0 && memchr(line, '\n', len) == line + len - 1);
     if (len > ALIKE_BYTES_MAX || is_refused(a, line, len))
         return false;
-    if (a->n < ALIKE_LINES_MAX)
-        a->lines[a->n++].form = xnew(struct form);
-    use(a, a->n - 1);
-    a->lines[0].len = len;
-    form = a->lines[0].form;
+    form = a->n < ALIKE_LINES_MAX ? (a->forms[a->n++] = xnew(struct form)) : forget_one(a);
     memset(form->low, 0, sizeof(form->low));
     memset(form->more, UINT8_MAX, sizeof(form->more));
     for (size_t i = 0; i < len; i++) {
@@ -115,6 +128,10 @@ bool alike_remember(struct alike *a, const char *line, size_t len)
         form->low[i] = is_digit ? '0' : (unsigned char)line[i];
         form->more[i] = is_digit ? 9 : 0;
     }
+    form->len = len;
+    form->next = a->by_length[len];
+    a->by_length[len] = form;
+    use(a, form);
     return true;
 }
 
@@ -127,9 +144,11 @@ static lane load(const void *p)
 }
 
 /* Whether the bytes at data are such a line. */
-static bool fits(const struct form *form, size_t len, const char *data)
+static bool fits(const struct form *form, const char *data, size_t len)
 {
-    for (size_t at = 0; at < len; at += sizeof(lane)) {
+    if (form->len + sizeof(lane) > len)
+        return false;
+    for (size_t at = 0; at < form->len; at += sizeof(lane)) {
         flags within = load(data + at) - load(form->low + at) <= load(form->more + at);
         uint64_t all[2];
 
@@ -140,31 +159,29 @@ static bool fits(const struct form *form, size_t len, const char *data)
     return true;
 }
 
-/* The length of the line at data if it is like the first one remembered, or else like any; 0 = it
- * is not. */
-static size_t match_line(struct alike *a, const char *data, size_t len)
+/* What the line at data is like, NULL = nothing. */
+static struct form *find(const struct alike *a, const char *data, size_t len)
 {
-    const char *end;
-    size_t n = a->n > 0 ? a->lines[0].len : 0;
+    const char *lf;
+    struct form *form;
 
-    if (n + sizeof(lane) <= len && n > 0 && fits(a->lines[0].form, n, data))
-        return n;
-    end = memchr(data, '\n', len < ALIKE_BYTES_MAX ? len : ALIKE_BYTES_MAX);
-    n = end ? (size_t)(end - data) + 1 : 0;
-    for (size_t i = 1; i < a->n && n > 0 && n + sizeof(lane) <= len; i++)
-        if (a->lines[i].len == n && fits(a->lines[i].form, n, data)) {
-            use(a, i);
-            return n;
-        }
-    return 0;
+    if (a->last && fits(a->last, data, len))
+        return a->last;
+    lf = memchr(data, '\n', len < ALIKE_BYTES_MAX ? len : ALIKE_BYTES_MAX);
+    form = lf ? a->by_length[lf + 1 - data] : NULL;
+    while (form && !fits(form, data, len))
+        form = form->next;
+    return form;
 }
 
 size_t alike_skip(struct alike *a, const char *data, size_t len, uint64_t *lines)
 {
-    size_t at = 0, n;
+    struct form *form;
+    size_t at = 0;
 
-    while ((n = match_line(a, data + at, len - at)) > 0) {
-        at += n;
+    while ((form = find(a, data + at, len - at))) {
+        use(a, form);
+        at += form->len;
         ++*lines;
     }
     return at;
