@@ -144,29 +144,43 @@ static const cyaml_schema_value_t file_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_file, file_fields),
 };
 
-/* The line on which `KEY: VALUE` stands in the text, behind line `after`; 0 when it cannot be
- * found. Entries come in the order of their lines. */
-static unsigned find_line(const char *text, size_t len, const char *name, const char *id,
-                          unsigned after)
+/* A place in the text of a file: the beginning of a line. */
+struct cursor {
+    const char *at, *end;
+    unsigned line;
+};
+
+/* Whether `KEY: VALUE` stands in s[0..eol). */
+static bool says(const char *s, const char *eol, const char *key, const char *value)
 {
-    size_t n = strlen(id), name_len = strlen(name);
-    unsigned line = 1;
+    size_t n = strlen(value);
 
-    for (const char *s = text, *end = text + len; s < end; line++) {
-        const char *eol = memchr(s, '\n', (size_t)(end - s));
-        const char *key = memmem(s, (size_t)((eol ? eol : end) - s), name, name_len);
+    s = memmem(s, (size_t)(eol - s), key, strlen(key));
+    if (!s)
+        return false;
+    for (s += strlen(key); s < eol && (*s == ' ' || *s == '"' || *s == '\''); s++)
+        ;
+    return (size_t)(eol - s) >= n && memcmp(s, value, n) == 0 &&
+           (s + n == eol ||
+            !(isalnum((unsigned char)s[n]) || s[n] == '_' || s[n] == '.' || s[n] == '-'));
+}
 
-        if (!eol)
-            eol = end;
-        if (key) {
-            for (key += name_len; key < eol && (*key == ' ' || *key == '"' || *key == '\''); key++)
-                ;
-            if (line > after && (size_t)(eol - key) >= n && memcmp(key, id, n) == 0 &&
-                (key + n == eol || !(isalnum((unsigned char)key[n]) || key[n] == '_' ||
-                                     key[n] == '.' || key[n] == '-')))
-                return line;
+/* The line on which `KEY: VALUE` stands, and moves behind it; 0 when it cannot be found. Entries
+ * come in the order of their lines. */
+static unsigned find_line(struct cursor *c, const char *key, const char *value)
+{
+    struct cursor next = *c;
+
+    while (next.at < next.end) {
+        const char *s = next.at, *eol = memchr(s, '\n', (size_t)(next.end - s));
+
+        next.at = eol ? eol + 1 : next.end;
+        next.line++;
+        eol = eol ? eol : next.end;
+        if (says(s, eol, key, value)) {
+            *c = next;
+            return next.line - 1;
         }
-        s = eol + 1;
     }
     return 0;
 }
@@ -424,9 +438,10 @@ static int add_text(struct catalog *c, const char *name, unsigned rank, const ch
 {
     struct form_text yaml = {name, text, len};
     struct origin *o;
+    const struct cursor begin = {text, text + len, 1};
+    struct cursor cursor = begin;
     struct raw_file *raw;
     void *object = NULL;
-    unsigned line = 0;
     int r;
 
     if (c->origins.n >= FILES_MAX)
@@ -440,22 +455,18 @@ static int add_text(struct catalog *c, const char *name, unsigned rank, const ch
     o = VEC_PUSH(&c->origins);
     *o = (struct origin){.name = printable(name), .rank = rank, .raw = raw};
     for (unsigned i = 0; i < raw->signatures_count; i++) {
-        unsigned found = find_line(text, len, "id:", raw->signatures[i].id, line);
+        unsigned line = find_line(&cursor, "id:", raw->signatures[i].id);
 
-        line = found ? found : line;
-        r = add_signature(c, o, &raw->signatures[i], found, e);
+        r = add_signature(c, o, &raw->signatures[i], line, e);
         if (r < 0)
             return r;
     }
-    line = 0;
+    cursor = begin;
     for (unsigned i = 0; i < raw->xids_count; i++) {
         char code[16];
-        unsigned found;
 
         snprintf(code, sizeof(code), "%d", raw->xids[i].code);
-        found = find_line(text, len, "code:", code, line);
-        line = found ? found : line;
-        r = add_xid(c, o, &raw->xids[i], found, e);
+        r = add_xid(c, o, &raw->xids[i], find_line(&cursor, "code:", code), e);
         if (r < 0)
             return r;
     }

@@ -25,15 +25,17 @@
 struct word {
     char *s;
     size_t len;
-    uint64_t key; /* its first bytes, to compare quickly */
     bool caseless;
+    unsigned next; /* word of the same hash, counted from 1; 0 = none */
     VEC(unsigned) owners;
 };
 
 #define WORDS_MIN 128
+#define HASHES    4096
 
 struct prefilter {
     VEC(struct word) words;
+    unsigned by_hash[HASHES]; /* the last such word, likewise */
     hs_database_t *db;
     hs_scratch_t *scratch;
     bool prebuilt;
@@ -59,22 +61,28 @@ struct prefilter *prefilter_free(struct prefilter *p)
     return NULL;
 }
 
+static struct word *find_word(struct prefilter *p, const char *s, size_t len, bool caseless,
+                              unsigned first)
+{
+    for (unsigned i = first; i > 0; i = p->words.v[i - 1].next) {
+        struct word *w = &p->words.v[i - 1];
+
+        if (w->len == len && w->caseless == caseless && memcmp(w->s, s, len) == 0)
+            return w;
+    }
+    return NULL;
+}
+
 void prefilter_add(struct prefilter *p, const char *s, size_t len, bool caseless, unsigned owner)
 {
-    struct word *word = NULL;
-    uint64_t key = 0;
+    unsigned *first = &p->by_hash[hash_bytes(HASH_INIT, s, len) % HASHES];
+    struct word *word = find_word(p, s, len, caseless, *first);
 
     assert(len > 0);
-    memcpy(&key, s, len < sizeof(key) ? len : sizeof(key));
-    VEC_FOREACH (&p->words, w)
-        if (w->key == key && w->len == len && w->caseless == caseless && memcmp(w->s, s, len) == 0)
-            word = w;
     if (!word) {
         word = VEC_PUSH(&p->words);
-        word->s = xmemdup(s, len);
-        word->len = len;
-        word->key = key;
-        word->caseless = caseless;
+        *word = (struct word){xmemdup(s, len), len, caseless, *first};
+        *first = (unsigned)p->words.n;
     }
     for (size_t i = 0; i < word->owners.n; i++)
         if (word->owners.v[i] == owner)

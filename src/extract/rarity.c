@@ -2,13 +2,14 @@
 #include "extract/rarity.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdbool.h>
 
 /* Case and the value of digits are ignored: "Step 12" makes "step 9" ordinary, too. */
 static unsigned fold(char c)
 {
-    return isdigit((unsigned char)c) ? '0' : (unsigned)tolower((unsigned char)c) & 0xff;
+    if (c >= '0' && c <= '9')
+        return '0';
+    return c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A' + 'a') : (unsigned char)c;
 }
 
 static unsigned triple(const char *s)
@@ -41,22 +42,29 @@ static bool is_seen(const struct rarity *r, const char *s)
     return r->seen[t / 64] >> t % 64 & 1;
 }
 
+/* Which triples of s were never learned: bit i for the one at s[i]. */
+static uint64_t unseen_triples(const struct rarity *r, const char *s, size_t len)
+{
+    uint64_t unseen = 0;
+
+    assert(len <= RARITY_TEXT_MAX);
+    for (size_t i = 0; i + 3 <= len; i++)
+        unseen |= (uint64_t)!is_seen(r, s + i) << i;
+    return unseen;
+}
+
 unsigned rarity_unseen(const struct rarity *r, const char *s, size_t len)
 {
-    unsigned n = 0;
-
-    for (size_t i = 0; i + 3 <= len; i++)
-        n += !is_seen(r, s + i);
-    return n;
+    return (unsigned)__builtin_popcountll(unseen_triples(r, s, len));
 }
 
 /* Unseen triples make a word rare; those at its end help most, for the scan starts there. */
-static unsigned score_window(const struct rarity *r, const char *s, size_t len)
+static unsigned score_window(uint64_t unseen, size_t len)
 {
     unsigned score = 1 + (unsigned)len / 2;
 
     for (size_t i = 0; i + 3 <= len; i++)
-        if (!is_seen(r, s + i))
+        if (unseen >> i & 1)
             score += i + 5 > len ? 6 : 4;
     return score;
 }
@@ -64,11 +72,12 @@ static unsigned score_window(const struct rarity *r, const char *s, size_t len)
 unsigned rarity_best_window(const struct rarity *r, const char *s, size_t len, size_t *ret_at,
                             size_t *ret_len)
 {
+    uint64_t unseen = unseen_triples(r, s, len);
     size_t n = len < RARITY_WINDOW ? len : RARITY_WINDOW;
     unsigned best = 0;
 
     for (size_t at = 0; at + n <= len; at++) {
-        unsigned score = score_window(r, s + at, n);
+        unsigned score = score_window(unseen >> at, n);
 
         if (score > best) {
             best = score;

@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RARITY_BITS   (1u << 18)
-#define RARITY_WINDOW 8 /* bytes of a word that are compared; more make a scan no faster */
+#define RARITY_BITS     (1u << 18)
+#define RARITY_WINDOW   8  /* bytes of a word that are compared; more make a scan no faster */
+#define RARITY_TEXT_MAX 64 /* bytes of a text that is asked about */
 
 struct rarity {
     uint64_t seen[RARITY_BITS / 64]; /* three bytes in a row, hashed */
