@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "extract/clock.h"
 #include "extract/prefix.h"
+#include "extract/subject.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -97,7 +98,8 @@ static bool compares_alike(const struct line_hit *hit)
     int64_t most = within_limit(read_decimal(&hit->fields[FIELD_SLOWEST], 3));
     int64_t least = within_limit(read_decimal(&hit->fields[FIELD_FASTEST], 3));
 
-    return most != NUMBER_NONE && least != NUMBER_NONE && most < least + least / 5;
+    return most != NUMBER_NONE && least != NUMBER_NONE && most < least + least / 5 &&
+           least < most + most / 5;
 }
 
 enum silence hit_silence(const struct line_hit *hit, bool raised)
@@ -315,6 +317,12 @@ static int32_t read_nodes(const struct capture *c)
     return read_rank(c) != RANK_NONE ? read_rank(c) : 1;
 }
 
+/* Kernels know of no node, and a check of hardware tells of another one than it runs on. */
+static bool is_report(const struct entry *e)
+{
+    return e->role <= ROLE_CONFIRM && (e->layer == LAYER_KERNEL || e->blame == BLAME_NODE);
+}
+
 static void fill_entity(const struct line_hit *hit, const struct line *line, struct entity *who)
 {
     const struct capture *device = &hit->fields[FIELD_DEVICE];
@@ -329,6 +337,8 @@ static void fill_entity(const struct line_hit *hit, const struct line *line, str
     if (hit->fields[FIELD_LOCAL_RANK].s)
         who->local_rank = read_rank(&hit->fields[FIELD_LOCAL_RANK]);
     read_text(&hit->fields[FIELD_NODE], who->node, sizeof(who->node));
+    if (!*who->node && is_report(hit->entry))
+        subject_node(line->text, line->len, hit->start, who->node);
     read_text(&hit->fields[FIELD_PEER], who->peer, sizeof(who->peer));
     read_text(&hit->fields[FIELD_ADDRESS], who->address, sizeof(who->address));
     read_text(&hit->fields[FIELD_TASKS], who->tasks, sizeof(who->tasks));

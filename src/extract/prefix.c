@@ -19,6 +19,7 @@
 
 #define PREFIXES_MAX   10 /* of one line */
 #define HOST_BYTES_MAX 64
+#define COLUMNS_MAX    5
 
 enum found {
     FOUND_CLOCK = 1,
@@ -453,6 +454,29 @@ static bool is_no_host(const struct cursor *host)
            is_source_file(host);
 }
 
+/* Behind a host: " dmesg", " kernel", " journalctl -k" of whoever collected the lines of kernels.
+ */
+static void skip_collector(struct cursor *c)
+{
+    static const char *const words[] = {" dmesg", " kernel", " syslog", " journalctl", " kern.log"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (skip_text(c, words[i]))
+            return;
+}
+
+/* "r07", "rank7", "rank-7", "rank_7" */
+static bool is_rank_word(const struct cursor *word, int64_t *ret)
+{
+    struct cursor c = *word;
+
+    if (!skip_text(&c, "rank") && !skip_text(&c, "Rank") && !skip_text(&c, "r"))
+        return false;
+    if (c.s < c.end && strchr("-_", *c.s))
+        c.s++;
+    return skip_number(&c, ret) && c.s == c.end;
+}
+
 /* "gpu-n3: " of pdsh and clush, "gpu-n3 " in front of a rank or time. A name with a hyphen and a
  * number, for plain words stand before a colon in many messages; where a kernel's time follows, the
  * number is enough. */
@@ -465,6 +489,7 @@ static size_t take_host(struct prefix *p, struct cursor c)
     if (p->found & FOUND_HOST || p->line->node[0] || !skip_host(&c, &host) || is_no_host(&host))
         return 0;
     hyphen = memchr(host.s, '-', (size_t)(host.end - host.s)) != NULL;
+    skip_collector(&c);
     if (!skip_text(&c, ": ")) {
         if (!hyphen || !skip_text(&c, " ") ||
             !((c.end - c.s > 5 && memcmp(c.s, "[rank", 5) == 0) || clock_follows(p, c)))
@@ -477,6 +502,42 @@ static size_t take_host(struct prefix *p, struct cursor c)
     set_node(p->line, &host);
     mix_stream(p->line, "host",
                (int64_t)hash_bytes(HASH_INIT, host.s, (size_t)(host.end - host.s)));
+    return (size_t)(c.s - from);
+}
+
+/* "| gpu-n3 | r07 | INFO | " of loggers that write in columns: where one names the rank, the others
+ * may name the host; levels and names of modules are none. */
+static size_t take_columns(struct prefix *p, struct cursor c)
+{
+    const char *from = c.s;
+    struct cursor word, host = {0};
+    int64_t rank = RANK_NONE;
+
+    if (!skip_text(&c, "| "))
+        return 0;
+    for (int i = 0; i < COLUMNS_MAX; i++) {
+        struct cursor column = c;
+
+        while (column.s < column.end && *column.s == ' ')
+            column.s++;
+        if (!skip_host(&column, &word))
+            break;
+        while (column.s < column.end && *column.s == ' ')
+            column.s++;
+        if (!skip_text(&column, "| "))
+            break;
+        if (is_rank_word(&word, &rank))
+            ;
+        else if (!host.s && !is_no_host(&word))
+            host = word;
+        c = column;
+    }
+    if (rank == RANK_NONE || rank > INT32_MAX)
+        return 0;
+    p->line->rank = (int32_t)rank;
+    if (host.s && !p->line->node[0])
+        set_node(p->line, &host);
+    mix_stream(p->line, "column", rank);
     return (size_t)(c.s - from);
 }
 
@@ -508,6 +569,8 @@ static size_t take_one(struct prefix *p)
         return n;
     if (*c.s == '<')
         return take_uptime(p, c);
+    if (*c.s == '|')
+        return take_columns(p, c);
     if ((isdigit((unsigned char)*c.s) || *c.s == ' ') &&
         ((n = take_label(p, c)) > 0 || (n = take_kmsg(p, c)) > 0))
         return n;

@@ -99,6 +99,22 @@ static int32_t missed_rank(const struct judge *j)
     return rank;
 }
 
+/* Whether a rank is known to run elsewhere than on the nodes that are named, or may be no more than
+ * the launcher that read a report on hardware. */
+static bool is_elsewhere(const struct judge *j, const struct exit_seen *x, int32_t rank)
+{
+    const struct culprits *c = &j->in->culprits;
+    const char *node = x && *x->who.node ? x->who.node : roster_node(&j->e->roster, rank);
+
+    if (c->n_nodes == 0)
+        return j->primary->s.layer == LAYER_KERNEL && roster_is_alone(&j->e->roster) &&
+               j->e->roster.told_nodes != 1;
+    for (uint32_t i = 0; node && i < c->n_nodes; i++)
+        if (streq(c->nodes[i], node))
+            return false;
+    return node != NULL;
+}
+
 /* Hardware text without a name: the first failing process, or the only one that is missed, is the
  * one under the sick GPU, unless others fail alike. */
 static void name_exit_under_hardware(struct judge *j)
@@ -110,7 +126,8 @@ static void name_exit_under_hardware(struct judge *j)
         rank = missed_rank(j);
     if (x && !exit_is_first(j->e, x))
         return;
-    if (j->in->culprits.n_ranks > 0 || rank == RANK_NONE || j->n_failing_ranks > 1)
+    if (j->in->culprits.n_ranks > 0 || rank == RANK_NONE || j->n_failing_ranks > 1 ||
+        is_elsewhere(j, x, rank))
         return;
     culprit_rank(j, rank);
     if (j->in->cause == CAUSE_GPU_HARDWARE && j->in->confidence >= HARD_CONFIDENCE &&

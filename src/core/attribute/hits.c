@@ -167,8 +167,14 @@ static struct hit *open_hit(struct evidence *e, const struct signal *s, uint64_t
     return h;
 }
 
-/* Steps do not refute a report of slowness: while it comes again and again, the first counts. */
-#define SLOW_REPORTS 100 /* steps between two of them, at most */
+/* Steps do not refute a report of slowness, or of numbers that are lost: while it comes again and
+ * again, the first counts. */
+#define LASTING_STEPS 100 /* between two of them, at most */
+
+static bool is_lasting(const struct signal *s)
+{
+    return s->straggler || s->cause == CAUSE_NUMERICAL;
+}
 
 void gather_hit(struct evidence *e, const struct signal *s, const struct stream *stream, usec_t now)
 {
@@ -182,7 +188,7 @@ void gather_hit(struct evidence *e, const struct signal *s, const struct stream 
         h = open_hit(e, s, key, now);
     if (!h)
         return;
-    if (h->count == 0 || stream->advance - h->advance > (s->straggler ? SLOW_REPORTS : 0))
+    if (h->count == 0 || stream->advance - h->advance > (is_lasting(s) ? LASTING_STEPS : 0))
         restart_hit(e, h, s, stream, now);
     else
         h->advance = stream->advance;

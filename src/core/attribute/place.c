@@ -7,8 +7,9 @@
  * of by many nodes. Where several nodes take part, and all that tells of the fault comes from one
  * of them, it is that node's own: its mount, its client, its disk. One line proves nothing, it may
  * only have been the first; two witnesses do: two ranks, a rank and the kernel of its node, or a
- * rank and the others who lost that node. What is full or not allowed is so for everybody, whoever
- * says it first; and what came back by itself is no reason to keep a node out. */
+ * rank and the others who lost that node; and of its own device a kernel need not be asked twice.
+ * What is full or not allowed is so for everybody, whoever says it first; and what came back by
+ * itself is no reason to keep a node out. */
 
 #define NODES_MIN       2
 #define WITNESSES_MIN   2
@@ -20,6 +21,7 @@ struct scene {
     struct intset ranks;
     const char *other;  /* what a witness that is no rank said: the kernel, the scheduler */
     bool others_differ; /* it said two things */
+    bool is_device;     /* it told of a device of its own */
 };
 
 static bool is_of_place(enum cause c)
@@ -52,6 +54,8 @@ static void hear(const struct judge *j, const struct hit *h, struct scene *s)
         return;
     s->others_differ |= s->other && !streq(s->other, h->s.signature);
     s->other = h->s.signature;
+    s->is_device |= h->s.layer == LAYER_KERNEL && h->s.role == ROLE_ROOT &&
+                    h->s.blame == BLAME_NODE && h->s.confidence >= HARD_FACT;
 }
 
 bool culprit_by_place(struct judge *j)
@@ -66,7 +70,7 @@ bool culprit_by_place(struct judge *j)
     for (size_t i = 0; i < j->n_current; i++)
         if (is_witness(j, j->current[i]))
             hear(j, j->current[i], &s);
-    witnesses = s.ranks.n + (s.other != NULL);
+    witnesses = s.ranks.n + (s.other != NULL) + s.is_device;
     if (j->in->class == CLASS_HANG) /* who waits for a disk says nothing itself */
         witnesses += s.others_differ;
     intset_done(&s.ranks);

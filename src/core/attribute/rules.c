@@ -32,6 +32,7 @@
 #define SYMPTOM_STOPS     50                 /* ... when steps were made and stopped with it */
 #define CASCADE_STRONG    60
 #define FAILED_CONFIDENCE 30 /* what a rank says of its own end, with others waiting for it */
+#define LONG_BEFORE       USEC_PER_MIN
 #define END_CERTAIN       50 /* confidence of a line that tells of an end by itself */
 #define GRADIENT_LOST     20 /* lines in a row with nan: more than a loss scale needs to settle */
 #define ADRIFT_WORTH      65 /* percent of its confidence */
@@ -221,13 +222,25 @@ static const struct hit *failed_before_wait(const struct judge *j)
     return NULL;
 }
 
-/* A transport that gave up after all its retries: who waits, waits for what cannot come. */
+/* Ranks that wait say so together. Who lost its peers long before that did not wait for them. */
+static bool is_long_before(const struct hit *h, const struct hit *wait)
+{
+    return h->s.confidence >= CASCADE_HEARD && signal_time(&h->s) != USEC_UNKNOWN &&
+           signal_time(&wait->s) != USEC_UNKNOWN && wait->time_us - h->time_us >= LONG_BEFORE;
+}
+
+/* A transport that gave up after all its retries, or victims that died: who waits, waits for what
+ * cannot come. */
 static bool network_gave_up(const struct judge *j)
 {
-    for (size_t i = 0; i < j->n_current && hit_before(j->current[i], j->first_wait); i++)
-        if (j->current[i]->s.cause == CAUSE_NETWORK && j->current[i]->s.role == ROLE_CASCADE &&
-            j->current[i]->s.confidence >= CASCADE_STRONG)
+    for (size_t i = 0; i < j->n_current && hit_before(j->current[i], j->first_wait); i++) {
+        const struct hit *h = j->current[i];
+
+        if (h->s.role == ROLE_CASCADE &&
+            ((h->s.cause == CAUSE_NETWORK && h->s.confidence >= CASCADE_STRONG) ||
+             is_long_before(h, j->first_wait)))
             return true;
+    }
     return false;
 }
 

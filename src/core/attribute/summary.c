@@ -157,7 +157,7 @@ static void add_holdup(struct strbuf *b, const struct holdup_finding *f, uint32_
                     strbuf_str(&ranks), op, f->seq);
         break;
     case HOLDUP_SILENT:
-        strbuf_addf(b, "%u ranks wait in a collective and rank %s says nothing", reporters,
+        strbuf_addf(b, "the others wait in a collective, and rank %s is not there",
                     strbuf_str(&ranks));
         break;
     case HOLDUP_UNKNOWN:

@@ -298,8 +298,21 @@ static bool judge_groups(const struct collectives *c, struct holdup_finding *ret
     return ret->kind != HOLDUP_UNKNOWN;
 }
 
+/* Whether a rank waits in anything: all that was enqueued may be done, and nothing else is told. */
+static bool waits_in_any(const struct rank_waits *w)
+{
+    for (uint32_t i = 0; w && i < w->n; i++) {
+        const struct collective_fact *f = &w->wait[i].fact;
+
+        if (f->seq != NUMBER_NONE || *f->op || f->enqueued == NUMBER_NONE ||
+            f->enqueued != f->completed)
+            return true;
+    }
+    return false;
+}
+
 /* Ranks between the first and the last that report, or that showed themselves otherwise, and do not
- * report. Ranks are numbered without gaps, so one that never prints anything is noticed too. */
+ * wait. Ranks are numbered without gaps, so one that never prints anything is noticed too. */
 static void find_silent(const struct collectives *c, const struct intset *known,
                         struct intset *ret_silent, size_t *ret_all)
 {
@@ -310,7 +323,7 @@ static void find_silent(const struct collectives *c, const struct intset *known,
             intset_add(&all, (int32_t)r);
     intset_union(&all, known);
     for (int32_t r = all.v[0]; r <= all.v[all.n - 1] && ret_silent->n <= SILENT_MAX; r++)
-        if ((size_t)r >= c->n_rank || !c->rank[r])
+        if ((size_t)r >= c->n_rank || !waits_in_any(c->rank[r]))
             intset_add(ret_silent, r);
     *ret_all = (size_t)(all.v[all.n - 1] - all.v[0]) + 1;
     intset_done(&all);
