@@ -63,6 +63,9 @@ static const struct rule {
      "(?<![\\w.:-])(?<!(?i:gpu|dev) )(?<!(?i:rank|node|task|host) )(?<!(?i:device|worker|scaler) )"
      "(?<!(?i:process|replica) )(?<!(?i:pid) )0 (?:(?!(?:on|of|in|at|to|for|with|from)\\b)"
      "[A-Za-z_-]+ ){0,4}[A-Za-z_-]*[^s \\W]s(?![\\w-])"},
+    /* "15 ok, 0 failed" */
+    {STANCE_DENIES, PART_ACROSS,
+     "(?:[,;:(|/] ?|\\band )0 (?i:failed|failing|unhealthy|bad|faulty)(?![\\w-])"},
     {STANCE_DENIES, PART_BEHIND,
      "^[a-z]{0,3}(?: [A-Za-z_-]+){0,3}? ?\\b(?:not|never) (?:been )?"
      "(?:detected|seen|present|encountered|observed|reported)\\b"},

@@ -12,6 +12,8 @@
 #include "base/str.h"
 #include "extract/line.h"
 #include "extract/prefix.h"
+#include "extract/speaker.h"
+#include "extract/subject.h"
 
 #include <string.h>
 
@@ -128,6 +130,9 @@ static void prefixes_are_facts(void **state)
         {"gpu-n3 W0102 03:04:05.000000 9 a.py:1] boom", "9 a.py:1] boom", -1, -1, "gpu-n3"},
         {"n3: [Wed Mar 11 02:13:53 2026] NVRM: x", "NVRM: x", -1, -1, "n3"},
         {"n3: [ 2207.114806] NVRM: x", "NVRM: x", -1, -1, "n3"},
+        {"n3 dmesg: [ 2207.114806] NVRM: x", "NVRM: x", -1, -1, "n3"},
+        {"2024-06-18 22:05:00,000 | n3 | r07 | INFO | boom", "boom", 7, -1, "n3"},
+        {"2024-06-18 22:05:00,000 | INFO | rank-7 | boom", "boom", 7, -1, ""},
         {"[rank=7] boom", "boom", 7, -1, ""},
         {"[process=12] boom", "boom", 12, -1, ""},
         {"rank 12: boom", "boom", 12, -1, ""},
@@ -155,6 +160,7 @@ static void prefixes_are_facts(void **state)
         {"nvidia-nvswitch3: SXid", "nvidia-nvswitch3: SXid", -1, -1, ""},
         {"sha256: [abc]", "sha256: [abc]", -1, -1, ""},
         {"epoch-3 2026-01-02 03:04:05 x", "epoch-3 2026-01-02 03:04:05 x", -1, -1, ""},
+        {"2024-06-18 22:05:00 | INFO | n3 | boom", "| INFO | n3 | boom", -1, -1, ""},
         {"run-7 begins", "run-7 begins", -1, -1, ""},
         {"2024: a year", "a year", -1, -1, ""},
         {"12:34:56 up 3 days", "up 3 days", -1, -1, ""},
@@ -171,6 +177,85 @@ static void prefixes_are_facts(void **state)
         assert_int_equal(l.local_rank, rows[i].local_rank);
         assert_string_equal(l.node, rows[i].node);
     }
+}
+
+static void a_report_names_its_node(void **state)
+{
+    static const struct {
+        const char *text, *node; /* the report begins at "row" */
+    } rows[] = {
+        {"[preflight] gx231   GPU 6: row remap failed", "gx231"},
+        {"[run-b4] gx231 GPU 6: row remap failed", "gx231"},
+        {"[gx231] row remap failed", "gx231"},
+        {"ERROR check: 11:07:59 gx231: row remap failed", "gx231"},
+        {"node=gx231 row remap failed", "gx231"},
+        {"GPU 6: row remap failed on node gke-a3-pool-e653-f56a", "gke-a3-pool-e653-f56a"},
+        {"GPU 6: row remap failed", ""},
+        {"gpu6: row remap failed", ""},
+        {"h100-sxm5: row remap failed", ""},
+        {"nvidia-nvswitch3: row remap failed", ""},
+        {"check.py7.py: row remap failed", ""},
+        {"report for gx231 row remap failed", ""},
+        {"row remap failed on sda1", ""},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const char *at = strstr(rows[i].text, "row");
+        char node[NODE_NAME_LEN] = "";
+
+        assert_int_equal(
+            subject_node(rows[i].text, strlen(rows[i].text), (size_t)(at - rows[i].text), node),
+            *rows[i].node != '\0');
+        assert_string_equal(node, rows[i].node);
+    }
+}
+
+/* Reads lines one after the other; returns the ranks they are given, '-' for none. */
+static const char *ranks_of(const char *const *lines, size_t n)
+{
+    static char ranks[16];
+    struct speaker speaker = {0};
+
+    assert_true(n < sizeof(ranks));
+    for (size_t i = 0; i < n; i++) {
+        struct line l = clean(lines[i]);
+
+        speaker_follow(&speaker, &l, i + 1);
+        ranks[i] = l.rank == RANK_NONE ? '-' : (char)('0' + l.rank);
+    }
+    ranks[n] = '\0';
+    return ranks;
+}
+
+static void a_traceback_is_of_the_logger_above_it(void **state)
+{
+    static const char *const logged[] = {
+        "2024-06-18 22:05:00,000 | n3 | r7 | ERROR | worker 5 raised",
+        "Traceback (most recent call last):",
+        "  File \"a.py\", line 1",
+        "KeyError: 'x'",
+        "",
+        "During handling of the above exception, another exception occurred:",
+        "Traceback (most recent call last):",
+        "  File \"a.py\", line 2",
+        "ValueError: y",
+        "srun: error: n4: task 9: Aborted",
+    };
+    static const char *const apart[] = {
+        "2024-06-18 22:05:00,000 | n3 | r7 | ERROR | worker 5 raised",
+        "something else",
+        "Traceback (most recent call last):",
+        "KeyError: 'x'",
+    };
+    static const char *const no_error[] = {
+        "2024-06-18 22:05:00,000 | n3 | r7 | INFO | step 5",
+        "Traceback (most recent call last):",
+        "KeyError: 'x'",
+    };
+
+    assert_string_equal(ranks_of(logged, ARRAY_SIZE(logged)), "7777--777-");
+    assert_string_equal(ranks_of(apart, ARRAY_SIZE(apart)), "7---");
+    assert_string_equal(ranks_of(no_error, ARRAY_SIZE(no_error)), "7--");
 }
 
 /* Whether it is the rank too, only the whole log can tell (record.c). */
@@ -309,6 +394,8 @@ int main(void)
         cmocka_unit_test(a_full_date_gives_the_others_their_year),
         cmocka_unit_test(ray_says_how_many_lines_one_stands_for),
         cmocka_unit_test(streams_tell_processes_apart),
+        cmocka_unit_test(a_report_names_its_node),
+        cmocka_unit_test(a_traceback_is_of_the_logger_above_it),
         cmocka_unit_test(a_rank_inside_a_line_is_found),
     };
 

@@ -107,7 +107,7 @@ static bool is_elsewhere(const struct judge *j, const struct exit_seen *x, int32
     const char *node = x && *x->who.node ? x->who.node : roster_node(&j->e->roster, rank);
 
     if (c->n_nodes == 0)
-        return j->primary->s.layer == LAYER_KERNEL && roster_is_alone(&j->e->roster) &&
+        return j->primary->s.layer != LAYER_JOB && roster_is_alone(&j->e->roster) &&
                j->e->roster.told_nodes != 1;
     for (uint32_t i = 0; node && i < c->n_nodes; i++)
         if (streq(c->nodes[i], node))
