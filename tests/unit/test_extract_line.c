@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "extract/line.h"
 #include "extract/prefix.h"
-#include "extract/speaker.h"
+#include "extract/logged.h"
 #include "extract/subject.h"
 
 #include <string.h>
@@ -214,13 +214,13 @@ static void a_report_names_its_node(void **state)
 static const char *ranks_of(const char *const *lines, size_t n)
 {
     static char ranks[16];
-    struct speaker speaker = {0};
+    struct logged logged = {0};
 
     assert_true(n < sizeof(ranks));
     for (size_t i = 0; i < n; i++) {
         struct line l = clean(lines[i]);
 
-        speaker_follow(&speaker, &l, i + 1);
+        logged_follow(&logged, &l, i + 1);
         ranks[i] = l.rank == RANK_NONE ? '-' : (char)('0' + l.rank);
     }
     ranks[n] = '\0';
