@@ -164,6 +164,14 @@ def await_end(pid):
         os.close(fd)
 
 
+def until(condition):
+    """Asks again and again, where no event tells; fails when it takes too long."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def await_ends(mark):
     """Waits until no process with the mark is left; they are dying already, or it fails."""
     end = time.monotonic() + PATIENCE

@@ -11,12 +11,11 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import time
 import uuid
 
 import pytest
 
-from running import FAST_POLICY, PATIENCE, Run, await_end, await_ends, kill_quietly, marked
+from running import FAST_POLICY, PATIENCE, Run, await_end, await_ends, kill_quietly, marked, until
 
 HERE = pathlib.Path(__file__).parent
 TRAINER = HERE / "trainer.py"
@@ -455,9 +454,7 @@ def test_a_journal_that_has_grown_large_is_put_aside(run, verb, replays, state):
     """Beginning reads the journal: that must not take longer with every run."""
     r = run(*sh("echo 'step 1/9 | loss 1'; read line"), stdin=subprocess.PIPE)
     r.out.expect("step 1")
-    end = time.monotonic() + PATIENCE
-    while '"last_step": 1' not in json.dumps(json.loads(verb("jobs", "--format", "json").stdout)):
-        assert time.monotonic() < end
+    until(lambda: '"last_step": 1' in json.dumps(json.loads(verb("jobs", "--format", "json").stdout)))
     r.kill()
     steps = grow(state / "job/journal.db", 20)
     r = run("true")
@@ -559,8 +556,7 @@ def test_a_signal_reaches_the_job_and_it_is_not_restarted(run, verb):
 
 def test_a_job_that_dies_of_the_signal(run):
     r = run("sleep", "1000", options=["--quiet"])
-    while len(marked(run.mark)) < 3:  # reknit, keeper, sleep
-        pass
+    until(lambda: len(marked(run.mark)) == 3)  # reknit, keeper, sleep
     os.kill(r.pid, signal.SIGINT)
     assert r.wait() == 130
 
@@ -631,9 +627,8 @@ def pauses(reknit, state, policy, script, options=()):
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_reader_that_pauses_does_not_keep_reknit_alive(reknit, state, policy, signals):
     r = pauses(reknit, state, policy, "head -c 300000 /dev/zero | tr '\\0' x; exec 2>&-; exit 0")
-    end = time.monotonic() + PATIENCE
-    while "done" not in reknit("jobs", env={**os.environ, "REKNIT_STATE_DIR": str(state)}).stdout:
-        assert time.monotonic() < end
+    environment = {**os.environ, "REKNIT_STATE_DIR": str(state)}
+    until(lambda: "done" in reknit("jobs", env=environment).stdout)
     assert r.poll() is None
     for _ in range(signals):
         r.send_signal(signal.SIGTERM)
@@ -658,17 +653,13 @@ def test_two_signals_while_reknit_starts_the_job_are_two(run, policy, tmp_path):
     policy.write_text(FAST_POLICY.replace("kill_grace: 1s", "kill_grace: 1h"))
     armed = tmp_path / "armed"  # the job cannot tell it through reknit, which does not listen yet
     r = run(*sh(f"trap '' INT TERM; : > {armed}; while :; do sleep 0.01; done"))
-    end = time.monotonic() + PATIENCE
-    while not armed.exists():
-        assert time.monotonic() < end
+    until(armed.exists)
     ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
     ends -= signals_of(r.pid, "SigIgn") - {signal.SIGTERM}
     assert ends <= signals_of(r.pid, "SigCgt") and not ends & signals_of(r.pid, "SigBlk")
     for _ in range(2):
         os.kill(r.pid, signal.SIGTERM)
-        end = time.monotonic() + PATIENCE
-        while signal.SIGTERM in signals_of(r.pid, "ShdPnd"):
-            assert time.monotonic() < end
+        until(lambda: signal.SIGTERM not in signals_of(r.pid, "ShdPnd"))
     assert r.wait() == 137
     assert marked(run.mark) == []
 

@@ -16,7 +16,8 @@ import uuid
 
 import pytest
 
-from running import FAST_POLICY, PATIENCE, await_end, comm, descendants, kill_quietly, marked, stat
+from running import (FAST_POLICY, PATIENCE, await_end, comm, descendants, kill_quietly, marked, stat,
+                     until)
 
 
 class Screen:
@@ -92,10 +93,8 @@ def start(reknit, tmp_path, screen):
 
 
 def await_state(pid, states):
-    """No event tells of another's child's state: look again and again."""
-    end = time.monotonic() + PATIENCE
-    while stat(pid)[0] not in states:
-        assert time.monotonic() < end
+    """No event tells of another's child's state."""
+    until(lambda: stat(pid)[0] in states)
 
 
 def log_of(tmp_path):

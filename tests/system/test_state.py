@@ -8,11 +8,10 @@ import pathlib
 import re
 import sqlite3
 import subprocess
-import time
 
 import pytest
 
-from running import PATIENCE, Run
+from running import Run, until
 
 
 def environment(**more):
@@ -56,9 +55,7 @@ def locked(tmp_path):
 
 def second(reknit, tmp_path):
     r = Run(reknit.path, "--name", "it", "--", "touch", tmp_path / "ran", state=tmp_path / "state")
-    end = time.monotonic() + PATIENCE
-    while not opened(r.pid, tmp_path / "state/it/lock"):
-        assert r.process.poll() is None and time.monotonic() < end
+    until(lambda: opened(r.pid, tmp_path / "state/it/lock"))
     return r
 
 
