@@ -9,6 +9,7 @@
 
 #include "action/keeper.h"
 #include "base/str.h"
+#include "base/timer.h"
 #include "base/vec.h"
 
 #include <assert.h>
@@ -71,7 +72,7 @@ static void finish(struct local *l)
     assert(l->state != STATE_IDLE);
     report_exit(l, -1, SIGKILL); /* ended by the loss of its keeper */
     l->io = sd_event_source_disable_unref(l->io);
-    l->pause = sd_event_source_disable_unref(l->pause);
+    timer_stop(l->pause);
     close(take_fd(&l->socket));
     cgroup_remove(l->cgroup);
     l->cgroup[0] = '\0';
@@ -113,8 +114,7 @@ static int on_pause(sd_event_source *s, uint64_t usec, void *userdata)
 
     keeper_kill_pass(l->cgroup, &pid);
     l->pause_us = 2 * l->pause_us < ORPHAN_PAUSE_MAX ? 2 * l->pause_us : ORPHAN_PAUSE_MAX;
-    sd_event_source_set_time_relative(s, (uint64_t)l->pause_us);
-    sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+    timer_arm(s, mono_us() + l->pause_us);
     reap(l);
     return 0;
 }
@@ -129,7 +129,7 @@ static void keeper_lost(struct local *l)
     if (l->keeper > 0)
         kill(l->keeper, SIGKILL); /* not yet reaped, so it is still the keeper */
     keeper_kill_pass(l->cgroup, &pid);
-    sd_event_add_time_relative(l->event, &l->pause, CLOCK_MONOTONIC, ORPHAN_PAUSE, 1, on_pause, l);
+    timer_arm(l->pause, mono_us() + ORPHAN_PAUSE);
 }
 
 static void take_report(struct local *l, const struct keeper_report *r)
@@ -337,6 +337,7 @@ void local_kill(struct local *l, enum local_whom whom, int sig, usec_t grace)
 struct local *local_new(sd_event *event, const struct local_handlers *handlers, void *ctx)
 {
     struct local *l = xnew(struct local);
+    int r;
 
     l->event = sd_event_ref(event);
     l->handlers = *handlers;
@@ -348,9 +349,10 @@ struct local *local_new(sd_event *event, const struct local_handlers *handlers, 
         signal(ignored[i], SIG_IGN);
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* for the case that the keeper is killed */
-    if (sd_event_add_signal(event, &l->child, SIGCHLD | SD_EVENT_SIGNAL_PROCMASK, on_child, l) < 0)
-        return local_free(l);
-    return l;
+    r = sd_event_add_signal(event, &l->child, SIGCHLD | SD_EVENT_SIGNAL_PROCMASK, on_child, l);
+    if (r >= 0)
+        r = timer_new(event, on_pause, l, &l->pause);
+    return r < 0 ? local_free(l) : l;
 }
 
 struct local *local_free(struct local *l)

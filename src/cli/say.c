@@ -8,7 +8,7 @@
 #include "cli/say.h"
 
 #include "base/str.h"
-#include "base/time.h"
+#include "base/timer.h"
 #include "base/vec.h"
 
 #include <limits.h>
@@ -27,7 +27,6 @@
 #define PREFIX       "reknit:"
 
 struct say {
-    sd_event *event;
     sd_event_source *patience;
     bool quiet, terminal, color, raw, mid_line, alone;
     VEC(char *) waiting;
@@ -111,17 +110,9 @@ static void write_waiting(struct say *s)
     s->waiting.n -= n;
 }
 
-static int on_patience(sd_event_source *source, uint64_t usec, void *userdata);
-
 static void arm(struct say *s)
 {
-    if (s->patience) {
-        sd_event_source_set_time_relative(s->patience, PATIENCE_US);
-        sd_event_source_set_enabled(s->patience, SD_EVENT_ONESHOT);
-        return;
-    }
-    sd_event_add_time_relative(s->event, &s->patience, CLOCK_MONOTONIC, PATIENCE_US, 10000,
-                               on_patience, s);
+    timer_arm(s->patience, mono_us() + PATIENCE_US);
 }
 
 static int on_patience(sd_event_source *source, uint64_t usec, void *userdata)
@@ -193,11 +184,12 @@ struct say *say_new(sd_event *event, bool quiet)
 {
     struct say *s = xnew(struct say);
 
-    s->event = sd_event_ref(event);
     s->quiet = quiet;
     s->alone = true;
     s->terminal = isatty(STDERR_FILENO);
     s->color = s->terminal && !getenv("NO_COLOR");
+    if (timer_new(event, on_patience, s, &s->patience) < 0)
+        return say_free(s);
     return s;
 }
 
@@ -210,7 +202,6 @@ struct say *say_free(struct say *s)
         free(*line);
     VEC_DONE(&s->waiting);
     sd_event_source_disable_unref(s->patience);
-    sd_event_unref(s->event);
     free(s);
     return NULL;
 }

@@ -11,7 +11,7 @@
 
 struct say;
 
-/* quiet: only say_loud() is heard. */
+/* quiet: only say_loud() is heard. NULL: the loop takes no more timers. */
 struct say *say_new(sd_event *event, bool quiet);
 struct say *say_free(struct say *s); /* what still waits is written */
 DEFINE_CLEANUP(struct say *, say_free);

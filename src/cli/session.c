@@ -180,7 +180,9 @@ static int set_up(struct session *s, struct err *e)
         return err_set(e, r, "event loop: %s", strerror(-r));
     s->say = say_new(s->event, s->o->quiet);
     s->local = local_new(s->event, &session_local_handlers, s);
-    r = s->local ? session_add_signals(s) : -ENOMEM;
+    r = s->say && s->local ? session_add_signals(s) : -ENOMEM;
+    if (r >= 0)
+        r = session_add_start_timer(s);
     if (r < 0)
         return err_set(e, r, "event loop: %s", strerror(-r));
     return pump_new(s->event, s->journal, &pump_handlers, s, &s->pump, e);

@@ -6,6 +6,7 @@
 
 #include "base/proctree.h"
 #include "base/str.h"
+#include "base/timer.h"
 #include "cli/session_parts.h"
 #include "cli/streams.h"
 
@@ -361,15 +362,13 @@ static int on_start_time(sd_event_source *source, uint64_t usec, void *userdata)
 
 static void plan_start(struct session *s, const struct event *intent)
 {
-    uint64_t due = (uint64_t)pump_to_mono(s->pump, intent->intended.not_before);
-
     s->start = *intent;
-    if (s->timer) {
-        sd_event_source_set_time(s->timer, due);
-        sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
-        return;
-    }
-    sd_event_add_time(s->event, &s->timer, CLOCK_MONOTONIC, due, 1000, on_start_time, s);
+    timer_arm(s->timer, pump_to_mono(s->pump, intent->intended.not_before));
+}
+
+int session_add_start_timer(struct session *s)
+{
+    return timer_new(s->event, on_start_time, s, &s->timer);
 }
 
 static void inspect(struct session *s, const struct event *intent)

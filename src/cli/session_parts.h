@@ -87,6 +87,7 @@ void session_advise(const struct session *s, int error);
 /* session_attempt.c: the life of one attempt, from its start to the end of its output */
 
 extern const struct local_handlers session_local_handlers;
+int session_add_start_timer(struct session *s);
 /* start: the INTENT_START that asked for it, NULL = the first. */
 int session_start_attempt(struct session *s, const struct event *start, struct err *e);
 void session_carry_out(struct session *s, const struct event *intent);

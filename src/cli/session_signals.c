@@ -4,6 +4,7 @@
  * everything. The others are the terminal's business, or the job's. */
 
 #include "base/str.h"
+#include "base/timer.h"
 #include "cli/session_parts.h"
 
 #include <errno.h>
@@ -68,25 +69,17 @@ static int on_hurry(sd_event_source *source, uint64_t usec, void *userdata)
     return 0;
 }
 
-static void hurry(struct session *s, usec_t patience)
-{
-    if (s->hurry)
-        return;
-    sd_event_add_time_relative(s->event, &s->hurry, CLOCK_MONOTONIC, (uint64_t)patience, 10000,
-                               on_hurry, s);
-}
-
 void session_hurry(struct session *s)
 {
-    hurry(s, READER_PATIENCE);
+    if (!s->impatient && !timer_is_armed(s->hurry))
+        timer_arm(s->hurry, mono_us() + READER_PATIENCE);
 }
 
 static void second_interrupt(struct session *s, int sig)
 {
     say(s->say, "%s again: ending everything", strsignal(sig));
     local_kill(s->local, LOCAL_ALL, SIGKILL, 0);
-    s->hurry = sd_event_source_disable_unref(s->hurry);
-    hurry(s, KILL_PATIENCE);
+    timer_arm(s->hurry, mono_us() + KILL_PATIENCE);
 }
 
 static int on_asked(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -183,6 +176,8 @@ int session_add_signals(struct session *s)
     };
     int r = add_end_signals(s);
 
+    if (r >= 0)
+        r = timer_new(s->event, on_hurry, s, &s->hurry);
     for (size_t i = 0; i < ARRAY_SIZE(signals) && r >= 0; i++)
         if (!is_ignored(signals[i].sig))
             r = sd_event_add_signal(s->event, NULL, signals[i].sig | SD_EVENT_SIGNAL_PROCMASK,

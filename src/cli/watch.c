@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "base/timer.h"
 #include "extract/scanner.h"
 #include "source/activity.h"
 #include "source/attempt_log.h"
@@ -36,7 +37,6 @@
 #define INSPECTS_MAX 100
 
 struct watch {
-    sd_event *event;
     struct watch_handlers handlers;
     void *ctx;
     struct relay *relay;
@@ -89,20 +89,12 @@ static void on_scanned(void *ctx, const struct signal *s)
     coalesce_signal(w->coalesce, s, now);
 }
 
-static int on_held(sd_event_source *source, uint64_t usec, void *userdata);
-
 static void flush_held(struct watch *w, bool all)
 {
     usec_t due = coalesce_flush(w->coalesce, mono_us(), all);
 
-    if (due == USEC_NEVER)
-        return;
-    if (!w->held) {
-        sd_event_add_time(w->event, &w->held, CLOCK_MONOTONIC, (uint64_t)due, 10000, on_held, w);
-        return;
-    }
-    sd_event_source_set_time(w->held, (uint64_t)due);
-    sd_event_source_set_enabled(w->held, SD_EVENT_ONESHOT);
+    if (due != USEC_NEVER)
+        timer_arm(w->held, due);
 }
 
 static int on_held(sd_event_source *source, uint64_t usec, void *userdata)
@@ -204,8 +196,7 @@ static int on_sample(sd_event_source *source, uint64_t usec, void *userdata)
             next = w->sample_age = no_sooner(next, SAMPLE_COST * (mono_us() - now));
         }
     }
-    sd_event_source_set_time_relative(source, (uint64_t)next);
-    sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    timer_arm(source, mono_us() + next);
     return 0;
 }
 
@@ -318,9 +309,13 @@ static int watch_init(struct watch *w, const struct watch_options *o, struct err
         return err_set(e, -ENOMEM, "cannot set up the relay");
     w->coalesce = coalesce_new(on_signal, w);
     w->activity = activity_new(on_signal, w);
-    r = sd_event_add_time_relative(o->event, &w->sample, CLOCK_MONOTONIC, SAMPLE_MIN, 10000,
-                                   on_sample, w);
-    return r < 0 ? err_set(e, r, "event loop: %s", strerror(-r)) : 0;
+    r = timer_new(o->event, on_held, w, &w->held);
+    if (r >= 0)
+        r = timer_new(o->event, on_sample, w, &w->sample);
+    if (r < 0)
+        return err_set(e, r, "event loop: %s", strerror(-r));
+    timer_arm(w->sample, mono_us() + SAMPLE_MIN);
+    return 0;
 }
 
 int watch_new(const struct watch_options *o, const struct watch_handlers *handlers, void *ctx,
@@ -329,7 +324,6 @@ int watch_new(const struct watch_options *o, const struct watch_handlers *handle
     _cleanup_(watch_freep) struct watch *w = xnew(struct watch);
     int r;
 
-    w->event = sd_event_ref(o->event);
     w->handlers = *handlers;
     w->ctx = ctx;
     w->log_path = xstrdup(o->log_path);
@@ -357,7 +351,6 @@ struct watch *watch_free(struct watch *w)
     attempt_log_free(w->log);
     relay_free(w->relay);
     free(w->log_path);
-    sd_event_unref(w->event);
     free(w);
     return NULL;
 }

@@ -17,6 +17,7 @@
 
 #include "pump/pump.h"
 
+#include "base/timer.h"
 #include "base/vec.h"
 #include "core/core.h"
 
@@ -130,11 +131,10 @@ static void arm_tick(struct pump *p)
     usec_t due = pump_to_mono(p, core_deadline(p->core)), least = mono_us() + TICK_LEAST;
 
     if (due == USEC_NEVER) {
-        sd_event_source_set_enabled(p->tick, SD_EVENT_OFF);
+        timer_stop(p->tick);
         return;
     }
-    sd_event_source_set_time(p->tick, (uint64_t)(due > least ? due : least));
-    sd_event_source_set_enabled(p->tick, SD_EVENT_ONESHOT);
+    timer_arm(p->tick, due > least ? due : least);
 }
 
 static void turn_end(struct pump *p)
@@ -243,9 +243,7 @@ static int add_sources(struct pump *p)
         r = sd_event_add_time_relative(p->event, &p->beat, CLOCK_MONOTONIC, BEAT_US,
                                        100 * USEC_PER_MSEC, on_beat, p);
     if (r >= 0)
-        r = sd_event_add_time(p->event, &p->tick, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_tick, p);
-    if (r >= 0)
-        r = sd_event_source_set_enabled(p->tick, SD_EVENT_OFF);
+        r = timer_new(p->event, on_tick, p, &p->tick);
     /* Data that waits to be read is older than a deadline that has passed. */
     if (r >= 0)
         r = sd_event_source_set_priority(p->tick, SD_EVENT_PRIORITY_NORMAL + 10);

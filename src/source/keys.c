@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/timer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -26,8 +27,7 @@ struct keys {
 static void pause_reading(struct keys *k)
 {
     sd_event_source_set_enabled(k->readable, SD_EVENT_OFF);
-    sd_event_source_set_time_relative(k->retry, RETRY_US);
-    sd_event_source_set_enabled(k->retry, SD_EVENT_ONESHOT);
+    timer_arm(k->retry, mono_us() + RETRY_US);
 }
 
 static void write_keys(struct keys *k)
@@ -80,9 +80,8 @@ struct keys *keys_new(sd_event *event, const struct terminal *t, int master)
     k->terminal = t;
     k->master = master;
     if (sd_event_add_io(event, &k->readable, STDIN_FILENO, EPOLLIN, on_readable, k) < 0 ||
-        sd_event_add_time(event, &k->retry, CLOCK_MONOTONIC, 0, 0, on_retry, k) < 0)
+        timer_new(event, on_retry, k, &k->retry) < 0)
         return keys_free(k);
-    sd_event_source_set_enabled(k->retry, SD_EVENT_OFF);
     return k;
 }
 

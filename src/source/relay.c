@@ -16,7 +16,7 @@
 
 #include "source/relay.h"
 
-#include "base/time.h"
+#include "base/timer.h"
 #include "base/vec.h"
 #include "source/outlet.h"
 
@@ -63,7 +63,6 @@ struct relay {
     bool paced;
     int timer; /* timerfd of the pace */
     sd_event_source *pace, *flush;
-    bool flush_armed;
     usec_t window; /* its begin */
     unsigned reads, ticks;
     size_t bytes; /* in the window */
@@ -103,23 +102,14 @@ static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 {
     struct relay *r = userdata;
 
-    r->flush_armed = false;
     r->handlers.flush(r->ctx);
     return 0;
 }
 
 static void arm_flush(struct relay *r)
 {
-    if (r->flush_armed)
-        return;
-    r->flush_armed = true;
-    if (!r->flush) {
-        sd_event_add_time_relative(r->event, &r->flush, CLOCK_MONOTONIC, FLUSH_US, USEC_PER_MSEC,
-                                   on_flush, r);
-        return;
-    }
-    sd_event_source_set_time_relative(r->flush, FLUSH_US);
-    sd_event_source_set_enabled(r->flush, SD_EVENT_ONESHOT);
+    if (!timer_is_armed(r->flush))
+        timer_arm(r->flush, mono_us() + FLUSH_US);
 }
 
 static void take_data(struct stream *s, const char *data, size_t len)
@@ -391,7 +381,8 @@ struct relay *relay_new(sd_event *event, const struct relay_handlers *handlers, 
     r->handlers = *handlers;
     r->ctx = ctx;
     r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (r->timer < 0 || sd_event_add_io(event, &r->pace, r->timer, EPOLLIN, on_pace, r) < 0)
+    if (r->timer < 0 || sd_event_add_io(event, &r->pace, r->timer, EPOLLIN, on_pace, r) < 0 ||
+        timer_new(event, on_flush, r, &r->flush) < 0)
         return relay_free(r);
     set_enabled(r->pace, false);
     return r;
