@@ -275,6 +275,11 @@ static int begin(struct session *s, struct err *ret)
     describe_job(s, &e.seen);
     measure_job(s, &e.seen);
     pump_input(s->pump, &e);
+    if (s->archived) {
+        e = session_event(s, EVENT_LEARNED);
+        e.learned = s->learned;
+        pump_input(s->pump, &e);
+    }
     pump_settle(s->pump);
     s->begun = !pump_is_tilted(s->pump);
     if (s->begun)

@@ -6,6 +6,8 @@
 #include "base/str.h"
 #include "cli/session_parts.h"
 #include "config/policy_file.h"
+#include "core/core.h"
+#include "core/state/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,9 +85,25 @@ static int read_tail(struct session *s, struct err *e)
     return r;
 }
 
+/* What the journal taught about the job's rhythm, for the one that begins now. */
+static int read_learned(struct session *s, struct err *e)
+{
+    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
+    _cleanup_(core_freep) struct core *core = core_new();
+    _cleanup_(freep) struct event *event = xnew(struct event);
+    int r = journal_read(s->journal, 0, &cursor, e);
+    const struct job *job;
+
+    while (r >= 0 && (r = journal_next(cursor, event, e)) > 0)
+        core_fold(core, event);
+    job = r >= 0 ? model_job(core_model(core), s->o->name) : NULL;
+    if (job)
+        timing_tell(&job->timing, &s->learned);
+    return r;
+}
+
 /* Beginning reads the whole journal, 4 us an event. So one that has grown large is put beside the
- * logs of the run before, and goes with them. What it taught about the job's rhythm is learned
- * anew. */
+ * logs of the run before, and goes with them; what it taught is carried over. */
 static int archive_journal(struct session *s, const char *path, struct err *e)
 {
     struct stat st;
@@ -94,6 +112,8 @@ static int archive_journal(struct session *s, const char *path, struct err *e)
     if (stat(path, &st) < 0 || st.st_size < FOLDED_BYTES_MAX)
         return 0;
     r = read_tail(s, e);
+    if (r >= 0)
+        r = read_learned(s, e);
     if (r < 0)
         return r;
     s->archived = true;

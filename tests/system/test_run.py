@@ -463,6 +463,9 @@ def test_a_journal_that_has_grown_large_is_put_aside(run, verb, replays, state):
     assert (state / "job/journal.db").stat().st_size < 1 << 20
     assert (state / "job/run-1/journal.db").stat().st_size > 16 << 20
     assert not (state / "job/run-1/journal.db-wal").exists()
+    with contextlib.closing(sqlite3.connect(state / "job/journal.db")) as db:
+        learned = json.loads(db.execute("SELECT body FROM event WHERE kind = 'learned'").fetchone()[0])
+    assert learned["n"] >= 5 and learned["first_step"] > 0
     replays()
 
 

@@ -442,6 +442,40 @@ static void a_new_life_begins_with_clean_books(void **state)
     assert_int_equal(world_job(w)->state, JOB_RUNNING);
 }
 
+/* A journal that was put aside leaves what it taught to the next. */
+static void what_a_journal_taught_is_carried_over(void **state)
+{
+    struct world *w = *state;
+    struct event e = {.kind = EVENT_LEARNED, .job = "train"};
+    struct timing before, after;
+
+    world_start(w);
+    for (int64_t i = 1; i <= 20; i++) {
+        world_wait(w, USEC_PER_MIN);
+        world_step(w, i);
+    }
+    world_checkpoint(w, EDGE_BEGIN, 20);
+    world_wait(w, 7 * USEC_PER_MIN);
+    world_checkpoint(w, EDGE_END, 20);
+    timing_tell(&world_job(w)->timing, &e.learned);
+    assert_int_equal(e.learned.n, 19);
+    assert_int_equal(e.learned.q99, USEC_PER_MIN);
+    assert_int_equal(e.learned.phases[PHASE_CHECKPOINT], 7 * USEC_PER_MIN);
+    assert_int_equal(world_feed(w, e), 0); /* an attempt runs: too late */
+    world_die(w, 0);
+    before = world_job(w)->timing;
+    timing_next_attempt(&before);
+    world_seen(w, &(struct job_facts){0});
+    e.learned.longest = NUMBER_MAX; /* whatever a damaged journal says is bounded */
+    world_feed(w, e);
+    after = world_job(w)->timing;
+    assert_int_equal(after.learned.longest, GAP_LONGEST);
+    after.learned.longest = before.learned.longest;
+    assert_memory_equal(&before.learned, &after.learned, sizeof(before.learned));
+    assert_memory_equal(before.phase, after.phase, sizeof(before.phase));
+    assert_int_equal(before.first_step, after.first_step);
+}
+
 /* Inputs that make no sense are refused, and change nothing but the count of them. */
 static void senseless_inputs_are_refused(void **state)
 {
@@ -786,6 +820,7 @@ int main(void)
         WORLD_TEST(an_interrupt_ends_without_restart),
         WORLD_TEST(an_interrupted_job_keeps_its_own_status),
         WORLD_TEST(an_interrupted_job_may_end_well),
+        WORLD_TEST(what_a_journal_taught_is_carried_over),
         WORLD_TEST(a_wish_that_comes_when_the_work_is_done_changes_nothing),
         WORLD_TEST(an_interrupt_before_the_first_start),
         WORLD_TEST(an_interrupt_during_the_backoff_voids_the_start),

@@ -19,6 +19,7 @@ static const char *const event_kind_names[EVENT_MAX] = {
     [EVENT_RESULT] = "result",
     [EVENT_OPERATOR] = "operator",
     [EVENT_RUNNER_LOST] = "runner-lost",
+    [EVENT_LEARNED] = "learned",
     [EVENT_FINDING] = "finding",
     [EVENT_INTERRUPTED] = "interrupted",
     [EVENT_VERDICT] = "verdict",
@@ -104,6 +105,16 @@ static bool exit_is_sane(const struct exit_fact *x)
     return x->signal >= 0 && x->signal <= SIGNAL_NUMBER_MAX;
 }
 
+static bool learned_is_sane(const struct learned_facts *l)
+{
+    bool sane = l->n_phases <= PHASE_MAX && span_is_sane(l->median) && span_is_sane(l->mad) &&
+                span_is_sane(l->q99) && span_is_sane(l->longest) && span_is_sane(l->first_step);
+
+    for (uint32_t p = 0; sane && p < l->n_phases; p++)
+        sane = span_is_sane(l->phases[p]);
+    return sane;
+}
+
 static bool collective_is_sane(const struct collective_fact *c)
 {
     return number_is_sane(c->seq) && number_is_sane(c->numel) && number_is_sane(c->enqueued) &&
@@ -141,6 +152,8 @@ static bool body_is_sane(const struct event *e)
         return exit_is_sane(&e->exited);
     case EVENT_OPERATOR:
         return e->request.signal >= 0 && e->request.signal <= SIGNAL_NUMBER_MAX;
+    case EVENT_LEARNED:
+        return learned_is_sane(&e->learned);
     case EVENT_FINDING:
         return span_is_sane(e->finding.timeout) && span_is_sane(e->finding.silent);
     case EVENT_DECISION:

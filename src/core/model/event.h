@@ -33,6 +33,7 @@ enum event_kind {
     EVENT_RESULT,          /* what became of an intent */
     EVENT_OPERATOR,        /* somebody asks for something */
     EVENT_RUNNER_LOST,     /* reknit itself died while the job ran, its processes with it */
+    EVENT_LEARNED,         /* the rhythm of the job, from a journal before this one */
     /* derived */
     EVENT_FINDING,     /* a detector's statement */
     EVENT_INTERRUPTED, /* the attempt no longer makes useful progress: recorded at once */
@@ -113,6 +114,15 @@ struct job_facts {
     char devices[DEVICES_MAX][DEVICE_NAME_LEN];
 };
 
+/* As in core/state/timing.h. */
+struct learned_facts {
+    uint32_t n; /* gaps that the rhythm rests on; 0 = not known, as the other zeros */
+    usec_t median, mad, q99, longest;
+    usec_t first_step;
+    uint32_t n_phases;
+    usec_t phases[PHASE_MAX]; /* the longest of each, in the order of enum phase */
+};
+
 struct attempt_facts {
     int64_t pid;
     uint64_t intent; /* seq of the INTENT_START that asked for it, 0 = the first */
@@ -189,6 +199,7 @@ struct event {
         struct exit_fact exited;
         struct result_facts result;
         struct request_facts request;
+        struct learned_facts learned;
         struct finding_facts finding;
         struct incident incident;
         struct decision_facts decision;

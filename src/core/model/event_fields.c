@@ -350,6 +350,17 @@ static const struct field request_fields[] = {
     END,
 };
 
+static const struct field learned_fields[] = {
+    NUMBER(struct learned_facts, n),
+    NUMBER(struct learned_facts, median),
+    NUMBER(struct learned_facts, mad),
+    NUMBER(struct learned_facts, q99),
+    NUMBER(struct learned_facts, longest),
+    NUMBER(struct learned_facts, first_step),
+    LIST(struct learned_facts, phases, n_phases, FIELD_I64),
+    END,
+};
+
 static const struct field ended_fields[] = {
     WORD(struct ended_facts, action, action),
     NUMBER(struct ended_facts, exit_code),
@@ -363,6 +374,7 @@ static const struct field body_signal = NESTED(struct event, signal, signal_fiel
 static const struct field body_exited = NESTED(struct event, exited, exit_fields);
 static const struct field body_result = NESTED(struct event, result, result_fields);
 static const struct field body_request = NESTED(struct event, request, request_fields);
+static const struct field body_learned = NESTED(struct event, learned, learned_fields);
 static const struct field body_finding = NESTED(struct event, finding, finding_fields);
 static const struct field body_incident = NESTED(struct event, incident, incident_fields);
 static const struct field body_decision = NESTED(struct event, decision, decision_fields);
@@ -381,6 +393,7 @@ static const struct field *const bodies[EVENT_MAX] = {
     [EVENT_RESULT] = &body_result,
     [EVENT_OPERATOR] = &body_request,
     [EVENT_RUNNER_LOST] = NULL,
+    [EVENT_LEARNED] = &body_learned,
     [EVENT_FINDING] = &body_finding,
     [EVENT_INTERRUPTED] = NULL,
     [EVENT_VERDICT] = &body_incident,

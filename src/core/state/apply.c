@@ -113,6 +113,15 @@ static bool apply_seen(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
+/* Before the first attempt of a journal: nothing has been learned yet. */
+static bool apply_learned(struct model *m, struct job *j, const struct event *e)
+{
+    if (j->state != JOB_NEW)
+        return false;
+    timing_take(&j->timing, &e->learned);
+    return true;
+}
+
 static bool apply_started(struct model *m, struct job *j, const struct event *e)
 {
     if (!fits(j, JOB_RUNNING) || e->attempt == 0)
@@ -416,14 +425,23 @@ static const struct {
     apply_fn *apply;
     enum { OF_NONE, OF_JOB, OF_ANY } jobs; /* needs no job, one, or "" means all of them */
 } kinds[EVENT_MAX] = {
-    [EVENT_POLICY] = {apply_policy, OF_NONE},          [EVENT_JOB_SEEN] = {apply_seen, OF_JOB},
-    [EVENT_ATTEMPT_STARTED] = {apply_started, OF_JOB}, [EVENT_SIGNAL] = {apply_signal, OF_JOB},
-    [EVENT_ATTEMPT_EXITED] = {apply_exited, OF_JOB},   [EVENT_ATTEMPT_GONE] = {apply_gone, OF_JOB},
-    [EVENT_LOGS_DRAINED] = {apply_drained, OF_JOB},    [EVENT_TICK] = {apply_tick, OF_NONE},
-    [EVENT_RESULT] = {apply_result, OF_JOB},           [EVENT_OPERATOR] = {apply_operator, OF_ANY},
-    [EVENT_RUNNER_LOST] = {apply_lost, OF_ANY},        [EVENT_FINDING] = {apply_finding, OF_JOB},
-    [EVENT_INTERRUPTED] = {apply_interrupted, OF_JOB}, [EVENT_VERDICT] = {apply_verdict, OF_JOB},
-    [EVENT_DECISION] = {apply_decision, OF_JOB},       [EVENT_INTENT] = {apply_intent, OF_JOB},
+    [EVENT_POLICY] = {apply_policy, OF_NONE},
+    [EVENT_JOB_SEEN] = {apply_seen, OF_JOB},
+    [EVENT_ATTEMPT_STARTED] = {apply_started, OF_JOB},
+    [EVENT_SIGNAL] = {apply_signal, OF_JOB},
+    [EVENT_ATTEMPT_EXITED] = {apply_exited, OF_JOB},
+    [EVENT_ATTEMPT_GONE] = {apply_gone, OF_JOB},
+    [EVENT_LOGS_DRAINED] = {apply_drained, OF_JOB},
+    [EVENT_TICK] = {apply_tick, OF_NONE},
+    [EVENT_RESULT] = {apply_result, OF_JOB},
+    [EVENT_OPERATOR] = {apply_operator, OF_ANY},
+    [EVENT_RUNNER_LOST] = {apply_lost, OF_ANY},
+    [EVENT_LEARNED] = {apply_learned, OF_JOB},
+    [EVENT_FINDING] = {apply_finding, OF_JOB},
+    [EVENT_INTERRUPTED] = {apply_interrupted, OF_JOB},
+    [EVENT_VERDICT] = {apply_verdict, OF_JOB},
+    [EVENT_DECISION] = {apply_decision, OF_JOB},
+    [EVENT_INTENT] = {apply_intent, OF_JOB},
     [EVENT_JOB_ENDED] = {apply_ended, OF_JOB},
 };
 

@@ -9,6 +9,9 @@
 
 #include "core/state/timing.h"
 
+#include "base/alloc.h"
+#include "base/cleanup.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -128,4 +131,38 @@ void timing_next_attempt(struct timing *t)
     }
     memset(p, 0, sizeof(*p));
     memset(&t->gaps, 0, sizeof(t->gaps));
+}
+
+void timing_tell(const struct timing *t, struct learned_facts *ret)
+{
+    _cleanup_(freep) struct timing *over = xmemdup(t, sizeof(*t));
+    const struct rhythm *l = &over->learned;
+
+    timing_next_attempt(over);
+    *ret = (struct learned_facts){.n = l->n,
+                                  .median = l->median,
+                                  .mad = l->mad,
+                                  .q99 = l->q99,
+                                  .longest = l->longest,
+                                  .first_step = t->first_step,
+                                  .n_phases = PHASE_MAX};
+    memcpy(ret->phases, t->phase, sizeof(ret->phases));
+}
+
+static usec_t bounded(usec_t t)
+{
+    return t < GAP_LONGEST ? t : GAP_LONGEST;
+}
+
+void timing_take(struct timing *t, const struct learned_facts *f)
+{
+    memset(t, 0, sizeof(*t));
+    t->learned = (struct rhythm){.n = f->n,
+                                 .median = bounded(f->median),
+                                 .mad = bounded(f->mad),
+                                 .q99 = bounded(f->q99),
+                                 .longest = bounded(f->longest)};
+    t->first_step = bounded(f->first_step);
+    for (uint32_t p = 0; p < f->n_phases && p < PHASE_MAX; p++)
+        t->phase[p] = bounded(f->phases[p]);
 }

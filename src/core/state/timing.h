@@ -5,7 +5,7 @@
 /* What a job's rhythm is: how long it takes between two signs of progress, until its first step,
  * for a checkpoint. Learned while it runs and kept from attempt to attempt. */
 
-#include "core/model/signal.h"
+#include "core/model/event.h"
 
 #define GAPS_MAX     512 /* the newest are kept */
 #define RHYTHM_LEAST 5   /* gaps before a rhythm means anything */
@@ -39,6 +39,11 @@ void timing_add_first_step(struct timing *t, usec_t took);
 void timing_add_phase(struct timing *t, enum phase phase, usec_t took);
 /* A new attempt begins: what the last one taught goes into `learned`. */
 void timing_next_attempt(struct timing *t);
+
+/* All that is known when an attempt is over, for the journal that comes after this one; and back.
+ */
+void timing_tell(const struct timing *t, struct learned_facts *ret);
+void timing_take(struct timing *t, const struct learned_facts *f);
 
 static inline bool rhythm_known(const struct rhythm *r)
 {
