@@ -23,6 +23,7 @@
 #include "extract/line.h"
 #include "extract/logged.h"
 #include "extract/prefix.h"
+#include "extract/section.h"
 #include "extract/shuffle.h"
 #include "extract/traceback.h"
 
@@ -81,6 +82,7 @@ struct record_reader {
     struct logged logged;
 
     struct tracebacks *tracebacks;
+    struct section section;
     struct counters *counters;
     struct garble garble;
     unsigned garbles_read;
@@ -114,6 +116,7 @@ struct record_reader *record_reader_new(struct matcher *m, const struct scanner_
     r->told_us = USEC_UNKNOWN;
     r->clock = (struct log_clock){o->now_us > 0 ? o->now_us : USEC_UNKNOWN, USEC_UNKNOWN, 0};
     r->tracebacks = tracebacks_new();
+    r->section.rank = r->section.local_rank = RANK_NONE;
     r->counters = counters_new();
     r->who = (struct entity){.rank = RANK_NONE, .local_rank = RANK_NONE};
     if (o->who) {
@@ -546,6 +549,7 @@ static void read_text(struct record_reader *r, const char *text, size_t len, str
         g->line.rank = r->piece_rank;
     fill_who(&g->line, &r->who);
     part = tracebacks_feed(r->tracebacks, &g->line, frame);
+    section_feed(&r->section, &g->line, part);
     g->is_exception = part == TRACEBACK_EXCEPTION;
     g->is_bare_exception = !g->is_exception && line_is_bare_exception(&g->line);
     if (part == TRACEBACK_IGNORED) {

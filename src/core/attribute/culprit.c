@@ -180,18 +180,24 @@ static void name_failing_rank(struct judge *j)
         culprit_rank(j, rank);
 }
 
-/* A node that speaks of its own port or adapter, while others lose their connections to it. */
+/* The only node that speaks of its own port or adapter, while others lose their connections. */
 static bool name_ailing_node(struct judge *j)
 {
-    const struct hit *p = j->primary;
+    const char *node = NULL;
 
-    if (!p || p->s.blame != BLAME_NODE || !*p->s.who.node || !connections_broke(j, RANK_NONE))
-        return false;
-    for (size_t i = 0; i < j->n_current; i++)
-        if (streq(j->current[i]->s.signature, p->s.signature) &&
-            !streq(j->current[i]->s.who.node, p->s.who.node))
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (s->cause != CAUSE_NETWORK || s->blame != BLAME_NODE || s->role > ROLE_SYMPTOM ||
+            !*s->who.node)
+            continue;
+        if (node && !streq(node, s->who.node))
             return false;
-    culprit_node(j, p->s.who.node);
+        node = s->who.node;
+    }
+    if (!node || !connections_broke(j, RANK_NONE))
+        return false;
+    culprit_node(j, node);
     return true;
 }
 
@@ -323,6 +329,8 @@ void culprit_name(struct judge *j)
         return;
     if (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN)
         culprit_by_vote(j);
+    if (j->in->culprits.n_nodes == 0 && cause != j->in->cause && name_ailing_node(j))
+        return;
     if (j->in->culprits.n_nodes == 0 && (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN))
         name_lost_node(j);
     if (j->in->culprits.n_nodes == 0)
