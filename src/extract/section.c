@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Two kinds of lines come in sections. Kernel messages that an epilog, pdsh -b or a person put
- * together stand below the name of their node: "## kernel n13", "---- n13 ----", "n13 | CHANGED >>".
- * And tracebacks stand below a line that says whose they are, for loggers write their prefix once:
- * "rank 3 | ERROR | step failed", "-- Process 3 terminated with the following error:".
+ * together stand below the name of their node: "## kernel n13", "---- n13 ----", "n13 | CHANGED
+ * >>". And tracebacks stand below a line that says whose they are, for loggers write their prefix
+ * once: "rank 3 | ERROR | step failed", "-- Process 3 terminated with the following error:".
  *
  * A heading holds for what follows it at once and as long as that goes on, so a word too much does
  * little harm. */
@@ -80,9 +80,10 @@ static size_t split(const struct line *l, struct word words[WORDS_MAX])
 
 static void read_node(struct section *s, const struct line *l)
 {
-    static const char *const what[] = {"kernel", "dmesg", "journal", "journalctl", "syslog",
-                                       "messages", "node", "host", "hostname", "on", "from", "of",
-                                       "log", "logs", "kern", "the", "lines", "output", "since"};
+    static const char *const what[] = {"kernel",   "dmesg", "journal", "journalctl", "syslog",
+                                       "messages", "node",  "host",    "hostname",   "on",
+                                       "from",     "of",    "log",     "logs",       "kern",
+                                       "the",      "lines", "output",  "since"};
     struct word words[WORDS_MAX], *name = NULL;
     size_t n = split(l, words);
     bool ansible = l->len > 2 && memcmp(l->text + l->len - 2, ">>", 2) == 0;
@@ -93,8 +94,8 @@ static void read_node(struct section *s, const struct line *l)
         else if (!is_word(&words[i], what, ARRAY_SIZE(what)))
             return;
     }
-    if (name && (n == 1 || ansible || rule_length(l->text, l->len) >= 2 ||
-                 l->text[l->len - 1] == ':'))
+    if (name &&
+        (n == 1 || ansible || rule_length(l->text, l->len) >= 2 || l->text[l->len - 1] == ':'))
         str_copy_n(s->node, sizeof(s->node), name->s, name->len);
 }
 

@@ -160,8 +160,9 @@ static bool others_show_it(const struct judge *j)
 static void name_failing_rank(struct judge *j)
 {
     const struct hit *p = j->primary;
-    int32_t rank =
-        p && p->s.role != ROLE_CASCADE ? roster_rank_of(&j->e->roster, &p->s.who) : RANK_NONE;
+    int32_t rank = p && p->s.role != ROLE_CASCADE && p->s.confidence >= SYMPTOM_HEARD
+                       ? roster_rank_of(&j->e->roster, &p->s.who)
+                       : RANK_NONE;
 
     if (!is_of_one_rank(j->in->cause) || (p && p->s.blame == BLAME_JOB))
         return;
@@ -217,6 +218,20 @@ static bool name_misfit_node(struct judge *j)
     j->in->cause = CAUSE_NODE_HARDWARE;
     culprit_node(j, p->s.who.node);
     return true;
+}
+
+/* Another process, none of this job's, holds what the node should have given to it. */
+static bool name_occupied_node(struct judge *j)
+{
+    const struct hit *p = j->primary;
+    const struct exit_seen *x = j->first_exit;
+    const char *node;
+
+    if (!p || p->s.blame != BLAME_NODE || j->in->cause != CAUSE_GPU_OOM)
+        return false;
+    node = roster_node_of(&j->e->roster, &p->s.who);
+    culprit_node(j, !node && x ? x->who.node : node);
+    return j->in->culprits.n_nodes > 0;
 }
 
 /* The only node to which its launcher lost the connection, while others complain that they lost
@@ -325,7 +340,7 @@ void culprit_name(struct judge *j)
         return;
     }
     if ((cause == CAUSE_NETWORK && name_ailing_node(j)) || name_misfit_node(j) ||
-        culprit_by_place(j))
+        name_occupied_node(j) || culprit_by_place(j))
         return;
     if (cause == CAUSE_NETWORK || cause == CAUSE_UNKNOWN)
         culprit_by_vote(j);

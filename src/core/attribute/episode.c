@@ -191,7 +191,10 @@ static void collect(struct judge *j, int64_t late)
 
 static bool has_role(const struct judge *j, enum role role)
 {
-    return episode_first(j, role) != NULL;
+    for (size_t i = 0; i < j->n_current; i++)
+        if (j->current[i]->s.role == role && j->current[i]->s.confidence >= SYMPTOM_HEARD)
+            return true;
+    return false;
 }
 
 /* How long other lines went on after the last progress. Only sparse ones count, as watchers and

@@ -48,6 +48,7 @@ bool hits_concurrent(const struct hit *a, const struct hit *b); /* the order pro
 
 void primary_choose(struct judge *j);
 const struct hit *primary_symptom(const struct judge *j);
+const struct hit *primary_last_resort(const struct judge *j); /* of a crash that nothing explains */
 int hit_category(const struct hit *h); /* which of concurrent roots explains the others */
 bool hit_is_soft_repeat(const struct hit *h);
 bool hit_is_everywhere(const struct judge *j, const struct hit *h); /* other devices show it, too */
@@ -56,6 +57,7 @@ const struct hit *episode_first(const struct judge *j, enum role role);
 #define HARD_FACT         80 /* confidence of a line that needs no other */
 #define CATEGORY_GENERIC  0
 #define CASCADE_HEARD     20 /* confidence of a victim's line that is listened to */
+#define SYMPTOM_HEARD     15 /* ... of a symptom; less tells that something is wrong, not what */
 #define CATEGORY_SPECIFIC 2
 #define CATEGORY_HARDWARE 5
 

@@ -37,7 +37,8 @@ int hit_category(const struct hit *h)
 
 static bool is_candidate(const struct hit *h, enum role role)
 {
-    return h->s.role == role && cause_domain(h->s.cause) != DOMAIN_SCHEDULER;
+    return h->s.confidence >= SYMPTOM_HEARD && h->s.role == role &&
+           cause_domain(h->s.cause) != DOMAIN_SCHEDULER;
 }
 
 static bool explains_generic(const struct hit *generic, const struct hit *other)
@@ -89,6 +90,13 @@ static const struct hit *choose(const struct judge *j, enum role role)
     return hit_category(best) < CATEGORY_SPECIFIC && hit_category(adrift) > hit_category(best)
                ? adrift
                : best;
+}
+
+const struct hit *primary_last_resort(const struct judge *j)
+{
+    const struct hit *h = episode_first(j, ROLE_SYMPTOM);
+
+    return h && h->s.confidence < SYMPTOM_HEARD ? h : NULL;
 }
 
 const struct hit *primary_symptom(const struct judge *j)

@@ -526,7 +526,7 @@ static bool rule_victims(struct judge *j)
         c = unexplained(j);
     if (!j->first_exit && (!c || j->in->finished) && j->ending != ENDING_EXITED)
         return false;
-    j->primary = c;
+    j->primary = c ? c : primary_last_resort(j);
     if (!c)
         set(j, CLASS_CRASH, cause_of_exit(j->first_exit), 30);
     else
