@@ -257,16 +257,23 @@ static void name_lost_node(struct judge *j)
 
 /* ---- hangs ---- */
 
-/* Barriers, coordinators and analyses of flight recorders say in plain words who did not come. */
-static void name_missing(struct judge *j)
+static void name_told(struct judge *j, bool surely)
 {
     for (size_t i = 0; i < j->n_current; i++) {
         const struct signal *s = &j->current[i]->s;
 
         if (s->kind == SIGNAL_HIT && s->role == ROLE_CONFIRM && s->blame == BLAME_RANK &&
-            (s->hang || s->confidence >= TOLD_CONFIDENCE))
+            (surely ? s->confidence >= TOLD_CONFIDENCE : s->hang))
             culprit_rank(j, s->who.rank);
     }
+}
+
+/* Barriers, coordinators and analyses of flight recorders say in plain words who did not come. */
+static void name_missing(struct judge *j)
+{
+    name_told(j, true);
+    if (j->in->culprits.n_ranks == 0)
+        name_told(j, false);
     if (j->in->culprits.n_ranks > MANY_RANKS)
         j->in->culprits.n_ranks = 0;
 }
@@ -307,6 +314,19 @@ static bool name_faulty(struct judge *j)
     return any;
 }
 
+/* A watchdog that ends its own process because a thread of it is stuck, on this rank alone. */
+static void name_stuck(struct judge *j)
+{
+    const struct signal *s = j->telling ? &j->telling->s : NULL;
+    const struct signature_facts *g;
+
+    if (!s || s->role != ROLE_ROOT || s->blame != BLAME_RANK)
+        return;
+    g = evidence_signature(j->e, s->signature);
+    if (g && g->ranks.n == 1 && !roster_is_alone(&j->e->roster))
+        culprit_rank(j, s->who.rank);
+}
+
 static void name_holdup(struct judge *j)
 {
     if (name_halted(j) || name_faulty(j))
@@ -315,6 +335,8 @@ static void name_holdup(struct judge *j)
         culprit_rank(j, j->holdup.ranks.v[i]);
     if (j->in->culprits.n_ranks == 0)
         name_missing(j);
+    if (j->in->culprits.n_ranks == 0)
+        name_stuck(j);
     if (j->in->culprits.n_ranks == 0)
         culprit_by_place(j);
     if (j->e->waits.reporters > 0 && j->in->culprits.n_ranks == 0)

@@ -199,14 +199,18 @@ static bool has_role(const struct judge *j, enum role role)
 
 /* How long other lines went on after the last progress. Only sparse ones count, as watchers and
  * status loops print them: a program that writes all the time makes progress of a kind that is not
- * known here. */
-static usec_t silence_of(const struct evidence *e)
+ * known here. Behind the word that ended the job it is clearing up. */
+static usec_t silence_of(const struct judge *j)
 {
-    usec_t span;
+    const struct evidence *e = j->e;
+    usec_t span, end;
 
     if (e->silence_first_us == USEC_UNKNOWN)
         return 0;
-    span = e->silence_end_us - e->silence_first_us;
+    end = e->silence_end_us;
+    if (j->interrupt && j->interrupt->time_us != USEC_UNKNOWN && j->interrupt->time_us < end)
+        end = j->interrupt->time_us;
+    span = end - e->silence_first_us;
     if (span > SILENCE_MAX)
         return 0;
     return (usec_t)e->silence_lines * SPARSE <= span + SPARSE * SPARSE_FEW ? span : 0;
@@ -226,7 +230,7 @@ static void measure_silence(struct judge *j)
         j->patience = PATIENCE_START;
     else if (j->e->phase != PHASE_STEADY && j->patience < PATIENCE_PHASE)
         j->patience = PATIENCE_PHASE;
-    j->silence = silence_of(j->e);
+    j->silence = silence_of(j);
 }
 
 static bool all_steps_done(const struct evidence *e)
