@@ -378,6 +378,15 @@ static void before_the_rhythm_is_known_the_least_holds_too(void **state)
     check_rule(w, 3 * S, "hang.first_step", 0);
     steps(w, 1, 2, S);
     check_rule(w, 2 * MIN, "hang.timeout_min", 0);
+    world_die(w, 1);
+    world_wait(w, MIN);
+    world_start(w);
+    check_rule(w, 3 * S, "3 x the longest start so far", S);
+    set_hang(w, 3 * MIN, 2 * MIN);
+    check_rule(w, 2 * MIN, "hang.timeout_min", 0);
+    set_hang(w, 9 * S, 2 * MIN);
+    check_rule(w, 9 * S, "hang.first_step", 0);
+    steps(w, 1, 2, S);
     set_hang(w, 30 * MIN, 2 * MIN);
     check_rule(w, 10 * MIN, "a third of hang.first_step", 0);
     world_samples(w, 73, 5 * S, IDLE_SAMPLE);

@@ -117,7 +117,10 @@ static struct allowance startup(const struct model *m, const struct job *j)
         return by_policy(time, "hang.first_step");
     if (time == 3 * first)
         return times(3, first, "3 x the longest start so far");
-    return by_policy(time, "a third of hang.first_step");
+    if (time == m->policy.hang.timeout_min)
+        return by_policy(time, "hang.timeout_min");
+    return by_policy(time, time == m->policy.hang.first_step ? "hang.first_step"
+                                                             : "a third of hang.first_step");
 }
 
 static struct window window_of(usec_t base, enum phase phase, struct allowance a)

@@ -106,10 +106,13 @@ struct job *model_add_job(struct model *m, const char *name)
 usec_t startup_allowance(const struct model *m, const struct job *j)
 {
     usec_t prior = m->policy.hang.first_step, learned = 3 * j->timing.first_step;
+    usec_t least = prior / 3, step = m->policy.hang.timeout_min;
 
     if (learned == 0)
         return prior;
-    return learned > prior / 3 ? learned : prior / 3;
+    if (least < step) /* a start takes no less than a step */
+        least = step < prior ? step : prior;
+    return learned > least ? learned : least;
 }
 
 struct attempt_account attempt_account(const struct model *m, const struct job *j)
