@@ -201,13 +201,14 @@ static void values_without_effect_are_named(void **state)
         {"hang:\n  enabled: false\n  first_step: 1m\n", ""},
         {"hang:\n  checkpoint: 30s\n",
          "hang.checkpoint (30.0s) is below hang.timeout_min (2min 00s), which holds meanwhile too"},
-        {"max_restarts: 5\n",
-         "max_restarts_per_day (10) is above max_restarts (5), which stops before"},
+        {"max_restarts: 5\nmax_without_progress: 1\n", ""},
+        {"max_restarts: 5\nmax_restarts_per_day: 6\n",
+         "max_restarts_per_day (6) is above max_restarts (5), which stops before"},
         {"causes:\n  network:\n    retries: 9\n",
          "causes.network.retries (9) is above max_without_progress (3), which stops before"},
         {"causes:\n  network:\n    retries: 9\n    patience: 1h\n", ""},
-        {"same_step_retries: 3\n",
-         "same_step_retries (3) is not below max_without_progress (3), which stops before"},
+        {"same_step_retries: 4\n",
+         "same_step_retries (4) is above max_without_progress (3), which stops before"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

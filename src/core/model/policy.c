@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -145,63 +146,70 @@ int policy_check(const struct policy *p, struct err *ret_err)
     return r;
 }
 
-static void doubt_times(const struct hang_policy *p, void (*fn)(void *ctx, const char *text),
-                        void *ctx)
-{
-    const struct {
-        usec_t value;
-        const char *name, *effect;
-    } times[] = {
-        {p->first_step, "first_step", "a start may then take less than a step"},
-        {p->checkpoint, "checkpoint", "which holds meanwhile too"},
-        {p->evaluation, "evaluation", "which holds meanwhile too"},
-    };
-    char text[256], value[DURATION_TEXT_MAX], least[DURATION_TEXT_MAX];
+/* Doubts are about what somebody wrote: a built-in value may well have no effect beside another. */
+struct doubter {
+    struct policy built_in;
+    void (*fn)(void *ctx, const char *text);
+    void *ctx;
+};
 
-    for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-        if (times[i].value >= p->timeout_min)
-            continue;
-        STR_PRINTF(text, "hang.%s (%s) is below hang.timeout_min (%s), %s", times[i].name,
-                   duration_format(times[i].value, value), duration_format(p->timeout_min, least),
-                   times[i].effect);
-        fn(ctx, text);
-    }
-}
-
-static void doubt_retries(const struct policy *p, void (*fn)(void *ctx, const char *text),
-                          void *ctx)
+static void __attribute__((format(printf, 2, 3)))
+doubt(const struct doubter *d, const char *format, ...)
 {
     char text[256];
+    va_list ap;
 
-    for (int c = 0; c < CAUSE_MAX; c++) {
-        const struct cause_policy *cause = &p->cause[c];
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    d->fn(d->ctx, text);
+}
 
-        if (cause->retries <= p->max_without_progress || cause->patience > 0)
-            continue;
-        STR_PRINTF(text,
-                   "causes.%s.retries (%u) is above max_without_progress (%u), which stops before",
-                   cause_name((enum cause)c), cause->retries, p->max_without_progress);
-        fn(ctx, text);
-    }
+static void doubt_times(const struct doubter *d, const struct hang_policy *p)
+{
+    const struct hang_policy *b = &d->built_in.hang;
+    const struct {
+        usec_t value, built_in;
+        const char *name, *effect;
+    } times[] = {
+        {p->first_step, USEC_NEVER, "first_step", "a start may then take less than a step"},
+        {p->checkpoint, b->checkpoint, "checkpoint", "which holds meanwhile too"},
+        {p->evaluation, b->evaluation, "evaluation", "which holds meanwhile too"},
+    };
+    char value[DURATION_TEXT_MAX], least[DURATION_TEXT_MAX];
+
+    for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+        if (times[i].value < p->timeout_min && times[i].value != times[i].built_in)
+            doubt(d, "hang.%s (%s) is below hang.timeout_min (%s), %s", times[i].name,
+                  duration_format(times[i].value, value), duration_format(p->timeout_min, least),
+                  times[i].effect);
+}
+
+/* The caps come first. */
+static void doubt_number(const struct doubter *d, uint32_t value, uint32_t built_in, uint32_t cap,
+                         const char *name, const char *cap_name)
+{
+    if (value > cap && value != built_in)
+        doubt(d, "%s (%u) is above %s (%u), which stops before", name, value, cap_name, cap);
 }
 
 void policy_doubts(const struct policy *p, void (*fn)(void *ctx, const char *text), void *ctx)
 {
-    char text[256];
+    struct doubter d = {.fn = fn, .ctx = ctx};
+    const struct policy *b = &d.built_in;
+    char name[64];
 
+    policy_default(&d.built_in);
     if (p->hang.enabled)
-        doubt_times(&p->hang, fn, ctx);
-    if (p->max_restarts_per_day > p->max_restarts) {
-        STR_PRINTF(text, "max_restarts_per_day (%u) is above max_restarts (%u), which stops before",
-                   p->max_restarts_per_day, p->max_restarts);
-        fn(ctx, text);
+        doubt_times(&d, &p->hang);
+    doubt_number(&d, p->max_restarts_per_day, b->max_restarts_per_day, p->max_restarts,
+                 "max_restarts_per_day", "max_restarts");
+    doubt_number(&d, p->same_step_retries, b->same_step_retries, p->max_without_progress,
+                 "same_step_retries", "max_without_progress");
+    for (int c = 0; c < CAUSE_MAX; c++) {
+        STR_PRINTF(name, "causes.%s.retries", cause_name((enum cause)c));
+        if (p->cause[c].patience == 0)
+            doubt_number(&d, p->cause[c].retries, b->cause[c].retries, p->max_without_progress,
+                         name, "max_without_progress");
     }
-    if (p->same_step_retries >= p->max_without_progress) {
-        STR_PRINTF(text,
-                   "same_step_retries (%u) is not below max_without_progress (%u), which stops "
-                   "before",
-                   p->same_step_retries, p->max_without_progress);
-        fn(ctx, text);
-    }
-    doubt_retries(p, fn, ctx);
 }

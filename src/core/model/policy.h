@@ -63,8 +63,8 @@ void policy_default(struct policy *ret);
  * -EINVAL, with the name of the value in ret_err. */
 int policy_check(const struct policy *p, struct err *ret_err);
 
-/* Calls fn for each value that another one keeps from having any effect: sound, but surely not
- * meant. */
+/* Calls fn for each value other than the built-in one that another keeps from having any effect:
+ * sound, but surely not meant. */
 void policy_doubts(const struct policy *p, void (*fn)(void *ctx, const char *text), void *ctx);
 
 #endif
