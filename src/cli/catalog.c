@@ -55,7 +55,8 @@ static int run_check(struct matcher *m)
     for (size_t i = 0; i < catalog_size(c); i++)
         lines += catalog_entry(c, i)->match.n + catalog_entry(c, i)->no_match.n;
     if (faults > 0) {
-        fprintf(stderr, "%zu faults in %zu entries\n", faults, catalog_size(c));
+        fprintf(stderr, "%zu fault%s in %zu entries\n", faults, faults == 1 ? "" : "s",
+                catalog_size(c));
         return EXIT_TROUBLE;
     }
     tell_replaced(c);

@@ -61,7 +61,6 @@ struct origin {
 struct catalog {
     VEC(struct origin) origins;
     VEC(struct entry) entries;
-    VEC(unsigned) ranks; /* of entries, in parallel */
     VEC(struct xid_entry) xids;
     VEC(unsigned) xid_ranks; /* in parallel */
 };
@@ -329,28 +328,25 @@ static int check_id(const struct place *p)
 }
 
 /* Puts the entry in, or in the place of one with the same id from an earlier folder. */
-static int insert_entry(struct catalog *c, const struct place *p, const struct entry *e,
-                        unsigned rank)
+static int insert_entry(struct catalog *c, const struct place *p, const struct entry *e)
 {
     struct entry replaced;
 
     for (size_t i = 0; i < c->entries.n; i++) {
         if (!streq(c->entries.v[i].id, e->id))
             continue;
-        if (c->ranks.v[i] == rank)
+        if (c->entries.v[i].rank == e->rank)
             return complain(p, "the id is used already, at %s:%u", c->entries.v[i].file,
                             c->entries.v[i].line);
         replaced = c->entries.v[i];
         c->entries.v[i] = *e;
         c->entries.v[i].replaced_file = replaced.file;
         c->entries.v[i].replaced_line = replaced.line;
-        c->ranks.v[i] = rank;
         return 0;
     }
     if (c->entries.n >= ENTRIES_MAX)
         return complain(p, "there are more than %d entries", ENTRIES_MAX);
     *VEC_PUSH(&c->entries) = *e;
-    *VEC_PUSH(&c->ranks) = rank;
     return 0;
 }
 
@@ -369,6 +365,7 @@ static int add_signature(struct catalog *c, const struct origin *o, const struct
         .source = raw->source ? raw->source : "",
         .file = o->name,
         .line = line,
+        .rank = o->rank,
     };
     int r;
 
@@ -379,7 +376,7 @@ static int add_signature(struct catalog *c, const struct origin *o, const struct
         return complain(&p, "there is no pattern");
     if (e.captures.n > e.match.n)
         return complain(&p, "there are more captures than lines that match");
-    return insert_entry(c, &p, &e, o->rank);
+    return insert_entry(c, &p, &e);
 }
 
 static int add_xid(struct catalog *c, const struct origin *o, const struct raw_xid *raw,
@@ -586,7 +583,6 @@ struct catalog *catalog_free(struct catalog *c)
     }
     VEC_DONE(&c->origins);
     VEC_DONE(&c->entries);
-    VEC_DONE(&c->ranks);
     VEC_DONE(&c->xids);
     VEC_DONE(&c->xid_ranks);
     free(c);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "extract/facts.h"
 #include "extract/line.h"
 
@@ -13,12 +14,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#define INTRUSIONS_SHOWN 3
+
+/* One entry that speaks on lines of others, or takes them: one that is too general does so on
+ * hundreds, and none of those is at fault. */
+struct intrusion {
+    const struct entry *by;
+    size_t n;
+    const char *last; /* example that was counted */
+    struct {
+        const struct entry *whose;
+        const char *line;
+    } shown[INTRUSIONS_SHOWN];
+};
+
 struct check {
     struct matcher *m;
     check_report_fn report;
     void *ctx;
     size_t faults;
     const struct entry *entry; /* being tested */
+    VEC(struct intrusion) intrusions;
     const char *example;
     char *clean; /* of the example; the hits point into it */
     size_t n;
@@ -27,7 +43,7 @@ struct check {
 
 __attribute__((format(printf, 2, 3))) static void fault(struct check *k, const char *format, ...)
 {
-    char text[1024];
+    char text[4096];
     va_list ap;
 
     va_start(ap, format);
@@ -35,6 +51,44 @@ __attribute__((format(printf, 2, 3))) static void fault(struct check *k, const c
     va_end(ap);
     k->faults++;
     k->report(k->ctx, k->entry, text);
+}
+
+static void intrude(struct check *k, const struct entry *by)
+{
+    struct intrusion *i = NULL;
+
+    VEC_FOREACH (&k->intrusions, known)
+        if (known->by == by)
+            i = known;
+    if (!i)
+        i = VEC_PUSH(&k->intrusions);
+    if (i->last == k->example)
+        return;
+    i->by = by;
+    i->last = k->example;
+    if (i->n < INTRUSIONS_SHOWN) {
+        i->shown[i->n].whose = k->entry;
+        i->shown[i->n].line = k->example;
+    }
+    i->n++;
+}
+
+static void report_intrusion(struct check *k, const struct intrusion *i)
+{
+    size_t shown = i->n < INTRUSIONS_SHOWN ? i->n : INTRUSIONS_SHOWN;
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    strbuf_addf(&b, "%s %zu example%s of other entries: narrow its patterns, or let %s",
+                i->by->role == ROLE_NOISE ? "hides" : "is a root of another cause on", i->n,
+                i->n == 1 ? "" : "s",
+                i->by->role == ROLE_NOISE ? "it hide less" : "one yield to the other");
+    for (size_t j = 0; j < shown; j++)
+        strbuf_addf(&b, "\n  %s (%s:%u): '%s'", i->shown[j].whose->id, i->shown[j].whose->file,
+                    i->shown[j].whose->line, i->shown[j].line);
+    if (i->n > shown)
+        strbuf_addf(&b, "\n  and %zu more", i->n - shown);
+    k->entry = i->by;
+    fault(k, "%s", strbuf_str(&b));
 }
 
 static const struct line_hit *hit_of(const struct check *k, const struct entry *e)
@@ -86,7 +140,10 @@ static void check_speaks(struct check *k, const struct line_hit *own)
     case SILENCE_NONE:
         break;
     case SILENCE_DROPPED:
-        fault(k, "loses its example '%s' to %s", k->example, own->dropped_by->id);
+        if (own->dropped_by->rank > k->entry->rank)
+            intrude(k, own->dropped_by);
+        else
+            fault(k, "loses its example '%s' to %s", k->example, own->dropped_by->id);
         break;
     case SILENCE_STANCE:
         fault(k, "is silent on its example '%s', which %s", k->example, stance_name(own->stance));
@@ -110,8 +167,7 @@ static void check_match(struct check *k, unsigned i)
         check_captures(k, own, k->entry->captures.v[i]);
     for (size_t j = 0; j < k->n; j++)
         if (!hit_silence(&k->hits[j], false) && speaks_otherwise(k->entry, k->hits[j].entry))
-            fault(k, "'%s' is also a root of another cause (%s): one must yield to the other",
-                  k->example, k->hits[j].entry->id);
+            intrude(k, k->hits[j].entry);
 }
 
 static void check_no_match(struct check *k)
@@ -296,6 +352,9 @@ size_t catalog_check(struct matcher *m, check_report_fn report, void *ctx)
             check_no_match(k);
         }
     }
+    VEC_FOREACH (&k->intrusions, i)
+        report_intrusion(k, i);
+    VEC_DONE(&k->intrusions);
     free(k->clean);
     return k->faults;
 }

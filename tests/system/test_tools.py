@@ -2,6 +2,7 @@
 """The tools that guard the project fail when they should, and install-deps harms nobody."""
 
 import os
+import re
 import select
 import shutil
 import subprocess
@@ -328,6 +329,27 @@ OWN_ENTRY = """signatures:
     patterns: ['uncorrectable ECC error']
     examples: {match: ['uncorrectable ECC error']}
 """
+
+
+@pytest.mark.parametrize("entry,what", [
+    ("role: root, cause: external-service", "is a root of another cause on"),
+    ("role: noise, hides: ['*']", "hides"),
+])
+def test_a_pattern_that_is_too_general_is_one_fault(reknit, tmp_path, entry, what):
+    (tmp_path / "ours.yaml").write_text(
+        f"signatures:\n  - {{id: site.general, {entry}, patterns: ['[Ee]rror'],\n"
+        "     examples: {match: ['feature store error']}}\n")
+    run = reknit("catalog", "--catalog", tmp_path, "check")
+    lines = run.stderr.splitlines()
+    assert run.returncode == 1
+    assert len(lines) == 6
+    assert re.match(f"{tmp_path}/ours.yaml:2: site.general: {what} [0-9]+ examples of other entries: "
+                    "narrow its patterns", lines[0])
+    assert all(re.match(r"  [a-z_.]+ \(catalog/[a-z-]+.yaml:[0-9]+\): '.*'$", line)
+               for line in lines[1:4])
+    assert len(set(lines[1:4])) == 3
+    assert re.match("  and [0-9]+ more$", lines[4])
+    assert lines[5].startswith("1 fault in ")
 
 
 def test_catalog_says_which_entries_are_replaced_and_where_ids_stand_twice(reknit, tmp_path):
