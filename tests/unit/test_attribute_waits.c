@@ -4,9 +4,12 @@
 
 #include "attribute_world.h"
 
+#include "base/str.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -50,6 +53,67 @@ static void test_ranks_at_the_same_place_blame_none(void **state)
     assert_int_equal(s->in.class, CLASS_HANG);
     assert_int_equal(s->in.cause, CAUSE_UNKNOWN);
     assert_int_equal(s->in.culprits.n_ranks, 0);
+}
+
+static void wait_in_group(struct story *s, int32_t rank, const char *group, const char *op,
+                          int64_t seq, int64_t enqueued)
+{
+    struct signal x = make(s, SIGNAL_COLLECTIVE, "watchdog", ROLE_SYMPTOM);
+
+    x.who.rank = rank;
+    x.collective.seq = seq;
+    x.collective.enqueued = enqueued;
+    STR_COPY(x.collective.op, op);
+    STR_COPY(x.collective.group, group);
+    evidence_add(s->e, &x);
+}
+
+/* Two or three of many: what proves who is behind is that they are of one group. */
+static void test_the_one_that_is_behind_among_few_is_named(void **state)
+{
+    static const struct {
+        const char *group, *op;
+        int64_t seq[3], enqueued[3]; /* -1: that rank does not report */
+        bool named;
+        const char *said;
+    } rows[] = {
+        {"0(default_pg)", "ALLREDUCE", {73, 71, 73}, {75, 72, 74}, true, "has not reached"},
+        {"0(default_pg)", "ALLREDUCE", {73, 71, -1}, {73, 71, -1}, true, "has not reached"},
+        {"0(default_pg)", "ALLREDUCE", {73, 71, 72}, {73, 71, 72}, false, "of at least 64"},
+        {"0(default_pg)", "ALLREDUCE", {73, 71, 73}, {80, 80, 80}, true, "is still in"},
+        {"0(default_pg)", "ALLREDUCE", {73, 71, 71}, {73, 71, 71}, false, "rank 1 in number 71"},
+        {"5(mesh_tp)", "_ALLGATHER_BASE", {73, 71, -1}, {73, 71, -1}, true, "has not reached"},
+        {"5(mesh_pp)", "SEND", {73, 71, -1}, {73, 71, -1}, false, "does not prove"},
+        {"3", "ALLREDUCE", {73, 71, -1}, {73, 71, -1}, false, "does not prove"},
+        {"", "ALLREDUCE", {73, 71, 73}, {73, 71, 73}, false, "in ALLREDUCE number 73"},
+        {"0(default_pg)", "ALLREDUCE", {73, 73, 73}, {73, 73, 73}, false, "none of them is behind"},
+        {"0(default_pg)", "ALLREDUCE", {73, -1, -1}, {73, -1, -1}, false, "one rank reports"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct story *s = *state;
+        const struct incident *in;
+
+        evidence_free(s->e);
+        s->e = evidence_new();
+        steps(s, 1, 50, USEC_PER_SEC);
+        for (int32_t rank = 0; rank < 64; rank++) {
+            struct signal x = make(s, SIGNAL_OUTPUT, "", ROLE_NOISE);
+
+            x.who.rank = rank;
+            evidence_add(s->e, &x);
+        }
+        for (int32_t rank = 0; rank < 3; rank++)
+            if (rows[i].seq[rank] >= 0)
+                wait_in_group(s, rank, rows[i].group, rows[i].op, rows[i].seq[rank],
+                              rows[i].enqueued[rank]);
+        in = judge(s);
+        assert_int_equal(in->class, CLASS_HANG);
+        if (!strstr(in->summary, rows[i].said))
+            fail_msg("row %zu: %s", i, in->summary);
+        assert_int_equal(in->culprits.n_ranks, rows[i].named);
+        assert_true(!rows[i].named || in->culprits.ranks[0] == 1);
+    }
 }
 
 static void test_another_operation_at_the_same_number_is_a_desync(void **state)
@@ -294,6 +358,7 @@ int main(void)
         STORY_TEST(test_a_line_of_passing_waits_is_a_wait_when_it_comes_again_and_again),
         STORY_TEST(test_more_than_a_quarter_behind_is_no_minority),
         STORY_TEST(test_ranks_at_the_same_place_blame_none),
+        STORY_TEST(test_the_one_that_is_behind_among_few_is_named),
         STORY_TEST(test_another_operation_at_the_same_number_is_a_desync),
         STORY_TEST(test_the_rank_that_has_not_launched_is_behind),
         STORY_TEST(test_a_silent_rank_holds_the_others_up),

@@ -339,7 +339,8 @@ static void name_holdup(struct judge *j)
         name_stuck(j);
     if (j->in->culprits.n_ranks == 0)
         culprit_by_place(j);
-    if (j->e->waits.reporters > 0 && j->in->culprits.n_ranks == 0)
+    if (j->e->waits.reporters > 1 && j->holdup.kind == HOLDUP_UNKNOWN &&
+        j->in->culprits.n_ranks == 0)
         ruled_add(j, "a rank that is behind", "all %u ranks that report wait at the same place",
                   j->e->waits.reporters);
 }

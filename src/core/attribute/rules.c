@@ -275,7 +275,7 @@ static bool rule_waits(struct judge *j)
         ruled_add(j, "a rank that says nothing",
                   "the log ends within a line: it may have been cut");
     }
-    if (j->holdup.kind != HOLDUP_UNKNOWN)
+    if (j->holdup.ranks.n > 0)
         confidence = j->holdup.kind == HOLDUP_SILENT ? 50 : 75;
     else if (telling && told_confidence(j, telling) > confidence)
         confidence = told_confidence(j, telling);

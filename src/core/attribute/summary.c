@@ -134,8 +134,9 @@ static void describe_crash(struct judge *j, struct strbuf *b)
                     "; its clock counts from boot, so its time can't be compared with the job's");
 }
 
-static void add_holdup(struct strbuf *b, const struct holdup_finding *f, uint32_t reporters)
+static void add_holdup(struct strbuf *b, const struct judge *j)
 {
+    const struct holdup_finding *f = &j->holdup;
     _cleanup_strbuf_ struct strbuf ranks = {0};
     const char *op = *f->op ? f->op : "collective";
 
@@ -160,11 +161,24 @@ static void add_holdup(struct strbuf *b, const struct holdup_finding *f, uint32_
         strbuf_addf(b, "the others wait in a collective, and rank %s is not there",
                     strbuf_str(&ranks));
         break;
-    case HOLDUP_UNKNOWN:
+    case HOLDUP_SPREAD:
+        strbuf_addf(b, "%u ranks ", j->e->waits.reporters);
+        if (j->e->roster.ranks.n > j->e->waits.reporters)
+            strbuf_addf(b, "of at least %zu ", j->e->roster.ranks.n);
         strbuf_addf(b,
-                    "%u ranks wait in the same collective and none is behind; the log does not "
-                    "show why",
-                    reporters);
+                    "report that they wait, rank %d in number %" PRId64 ", the furthest in %s "
+                    "number %" PRId64 "; that does not prove who holds them up",
+                    f->least_rank, f->least, op, f->seq);
+        break;
+    case HOLDUP_UNKNOWN:
+        if (j->e->waits.reporters == 1)
+            strbuf_adds(b, "one rank reports that it waits in a collective, and no other; the log "
+                           "does not show why");
+        else
+            strbuf_addf(b,
+                        "%u ranks wait in the same collective and none of them is behind; the log "
+                        "does not show why",
+                        j->e->waits.reporters);
         break;
     }
 }
@@ -196,7 +210,7 @@ static void add_standstill(struct strbuf *b, struct judge *j)
     add_when(b, &j->in->progress);
     if (j->e->waits.reporters > 0) {
         strbuf_adds(b, ": ");
-        add_holdup(b, &j->holdup, j->e->waits.reporters);
+        add_holdup(b, j);
     } else if (j->e->stopped.n > 0) {
         strbuf_adds(b, ": a process is stopped");
         add_who(b, j->in);

@@ -14,7 +14,12 @@
  * Judgement looks at one group at a time. Only a small minority can be the culprit: when a third
  * of the ranks is "behind", the numbers say nothing about who is at fault, and blaming nobody is
  * the cheaper mistake. A rank that is behind in one group because it waits in another is a victim
- * itself. */
+ * itself.
+ *
+ * Where few ranks report at all, a minority of them says nothing. But in one collective of one
+ * process group, of which the log tells the name, the order is a proof: who stands in number 12 has
+ * finished number 11, to which all had to come; so the only one that still stands in 11, or has not
+ * launched 12, holds the others up. Messages between two ranks are numbered by each pair. */
 
 #define MINORITY_DIV 4 /* culprits are at most every fourth rank */
 #define SILENT_MAX   4
@@ -264,6 +269,73 @@ static void drop_waiting_elsewhere(const struct collectives *c, struct holdup_fi
         f->kind = HOLDUP_UNKNOWN;
 }
 
+/* A group whose name is the same for all its ranks and no others: the one of all ranks, or one with
+ * PyTorch's global number, "14(mesh_tp)"; a bare number is each rank's own. */
+static bool is_one_group(const char *name)
+{
+    return streq(name, "0") || strchr(name, '(') || strstr(name, "default_pg");
+}
+
+/* Whether its number counts what all ranks of the group take part in. */
+static bool is_of_all(const struct collective_fact *f)
+{
+    return f->seq != NUMBER_NONE && *f->op && !strstr(f->op, "SEND") && !strstr(f->op, "RECV") &&
+           !strstr(f->op, "COALESCED");
+}
+
+static const struct member *end_of(const struct group *g, bool furthest)
+{
+    const struct member *best = NULL;
+
+    for (size_t i = 0; i < g->n; i++) {
+        int64_t seq = g->v[i].fact->seq;
+
+        if (seq != NUMBER_NONE &&
+            (!best || (furthest ? seq > best->fact->seq : seq < best->fact->seq)))
+            best = &g->v[i];
+    }
+    return best;
+}
+
+/* The only rank of the group that has not come to where others stand. */
+static bool judge_few(const struct group *g, const char *name, struct holdup_finding *ret)
+{
+    const struct member *first = end_of(g, true), *behind = NULL;
+
+    if (!first || !is_one_group(name))
+        return false;
+    for (size_t i = 0; i < g->n; i++) {
+        const struct collective_fact *f = g->v[i].fact;
+
+        if (!streq(f->group, name) || !is_of_all(f))
+            return false;
+        if (f->seq == first->fact->seq)
+            continue;
+        if (behind)
+            return false;
+        behind = &g->v[i];
+    }
+    if (!behind)
+        return false;
+    intset_add(&ret->ranks, behind->rank);
+    ret->kind = behind->fact->enqueued != NUMBER_NONE && behind->fact->enqueued >= first->fact->seq
+                    ? HOLDUP_STUCK
+                    : HOLDUP_BEHIND;
+    set_position(ret, first->fact);
+    return true;
+}
+
+static void note_spread(const struct group *g, struct holdup_finding *ret)
+{
+    const struct member *first = end_of(g, true), *last = end_of(g, false);
+
+    if (ret->least != NUMBER_NONE || !first || first->fact->seq == last->fact->seq)
+        return;
+    set_position(ret, first->fact);
+    ret->least = last->fact->seq;
+    ret->least_rank = last->rank;
+}
+
 /* Names of the process groups that ranks wait in, each once. */
 static size_t list_groups(const struct collectives *c, const char **names)
 {
@@ -291,7 +363,8 @@ static bool judge_groups(const struct collectives *c, struct holdup_finding *ret
     for (size_t i = 0; i < n && ret->kind == HOLDUP_UNKNOWN; i++) {
         struct group g = group_members(c, names[i]);
 
-        if (judge_group(&g, ret))
+        note_spread(&g, ret);
+        if (judge_group(&g, ret) || judge_few(&g, names[i], ret))
             drop_waiting_elsewhere(c, ret);
         free(g.v);
     }
@@ -347,7 +420,10 @@ static void judge_silence(const struct collectives *c, const struct intset *know
 void collectives_judge(const struct collectives *c, const struct intset *known,
                        struct holdup_finding *ret)
 {
-    *ret = (struct holdup_finding){.kind = HOLDUP_UNKNOWN, .seq = NUMBER_NONE};
+    *ret = (struct holdup_finding){
+        .kind = HOLDUP_UNKNOWN, .seq = NUMBER_NONE, .least = NUMBER_NONE, .least_rank = RANK_NONE};
     if (!judge_groups(c, ret))
         judge_silence(c, known, ret);
+    if (ret->kind == HOLDUP_UNKNOWN && ret->least != NUMBER_NONE)
+        ret->kind = HOLDUP_SPREAD;
 }

@@ -37,6 +37,7 @@ bool collectives_waits(const struct collectives *c, int32_t rank); /* whether it
 
 enum holdup {
     HOLDUP_UNKNOWN, /* every rank that reports stands at the same place */
+    HOLDUP_SPREAD,  /* they stand at different places, which does not tell who is at fault */
     HOLDUP_DESYNC,  /* at one sequence number a few ranks run another operation */
     HOLDUP_BEHIND,  /* a few ranks have not launched what the others wait for */
     HOLDUP_STUCK,   /* a few ranks are still in what the others have finished */
@@ -47,6 +48,8 @@ struct holdup_finding {
     enum holdup kind;
     struct intset ranks; /* who holds it up; empty when unknown */
     int64_t seq;         /* at which number the others stand, or NUMBER_NONE */
+    int64_t least;       /* HOLDUP_SPREAD: the lowest number in which a rank stands, and ... */
+    int32_t least_rank;  /* ... which one */
     char op[24];         /* what they wait in */
 };
 
