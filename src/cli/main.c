@@ -7,7 +7,6 @@
 #include "base/str.h"
 #include "cli/options.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -44,31 +43,6 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
-#define NAME_MAX_LEN 32
-
-/* How many letters have to be put in, left out or replaced to make b of a. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[NAME_MAX_LEN + 1], n = strlen(b);
-
-    assert(n <= NAME_MAX_LEN);
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t corner = row[0];
-
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t replaced = corner + (a[i - 1] != b[j - 1]);
-            size_t other = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-
-            corner = row[j];
-            row[j] = replaced < other ? replaced : other;
-        }
-    }
-    return row[n];
-}
-
 /* The verb that was meant, most likely; NULL = no idea. */
 static const char *nearest_verb(const char *name)
 {
@@ -76,7 +50,7 @@ static const char *nearest_verb(const char *name)
     size_t least = 3; /* more slips than two are another word */
 
     for (size_t i = 0; verbs[i]; i++) {
-        size_t d = distance(name, verbs[i]->name);
+        size_t d = str_distance(name, verbs[i]->name);
 
         if (d < least && d < strlen(verbs[i]->name) - 1) {
             least = d;
