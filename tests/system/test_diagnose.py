@@ -35,12 +35,14 @@ def verdict(run):
     return json.loads(run.stdout)
 
 
+@pytest.mark.long
 def test_labelled_logs(top, reknit):
     folder = top / "tests/fixtures/diagnose"
     score(top, reknit, folder / "logs", folder / "labels.tsv")
 
 
 @pytest.mark.parametrize("seed", [1, 7, 23])
+@pytest.mark.long
 def test_generated_logs(top, reknit, tmp_path, seed):
     subprocess.run([sys.executable, top / "tests/fixtures/diagnose/generate.py", "--seed",
                     str(seed), tmp_path], check=True, timeout=120)
@@ -57,6 +59,7 @@ def read_mentions(top):
     return cases
 
 
+@pytest.mark.long
 def test_a_failure_that_is_only_mentioned_is_none(top, reknit, tmp_path):
     cases = [(want, before, line) for want, line in read_mentions(top)
              for before in ("", steps(1, 40))]
@@ -69,6 +72,7 @@ def test_a_failure_that_is_only_mentioned_is_none(top, reknit, tmp_path):
     assert [(c, line) for c, (_, _, line) in zip(got, cases)] == [(w, line) for w, _, line in cases]
 
 
+@pytest.mark.long
 def test_the_words_of_an_exception_that_was_raised_count(reknit, tmp_path):
     log = tmp_path / "job.out"
     log.write_text(steps(1, 40) + 'Traceback (most recent call last):\n'
@@ -80,6 +84,7 @@ def test_the_words_of_an_exception_that_was_raised_count(reknit, tmp_path):
 @pytest.mark.parametrize("end", ["checkpoint contains ", "waiting for Metadata", "loaded manifest",
                                  "samples received", "we Expected", "Segmenta",
                                  "Preemption check enabled: Preempti"])
+@pytest.mark.long
 def test_a_line_that_is_still_being_written_is_no_failure(reknit, tmp_path, end):
     log = tmp_path / "job.out"
     log.write_text(steps(1, 40) + end)
@@ -171,6 +176,7 @@ def test_wrong_command_lines(reknit, arguments):
 
 
 @pytest.mark.parametrize("order", ["node", "before", "behind"])
+@pytest.mark.long
 def test_a_kernel_clock_from_boot_is_not_compared_with_dates(reknit, tmp_path, order):
     log, dmesg = tmp_path / "job.out", tmp_path / "dmesg"
     log.write_text("".join(f"2026-05-11 09:{i // 60:02}:{i % 60:02} {line}\n" for i, line in
@@ -231,6 +237,7 @@ def test_what_a_line_says_of_its_rank_outweighs_the_name(reknit, tmp_path):
     assert verdict(reknit("diagnose", "--format", "json", log))["culprits"]["ranks"] == [3]
 
 
+@pytest.mark.long
 def test_the_head_names_the_files_that_were_judged(reknit, tmp_path):
     out, err, dmesg, gone = (tmp_path / n for n in ("job.out", "job.err", "dmesg", "gone"))
     out.write_text(steps(1, 40))
@@ -245,6 +252,7 @@ def test_the_head_names_the_files_that_were_judged(reknit, tmp_path):
 
 
 @pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.long
 def test_what_is_no_text_is_refused_and_not_shown(reknit, tmp_path, packed):
     log, program = tmp_path / "job.out", tmp_path / "program"
     log.write_text(steps(1, 40) + ECC)
@@ -280,6 +288,7 @@ def test_utf_16_is_named(reknit, tmp_path):
 
 @pytest.mark.parametrize("text", ids=["source", "manual", "dates"], argvalues=["int main(void)\n{\n    return 0;\n}\n", "NAME\n  ls - list\n",
                                   "2026-05-11 09:00:00 status installed man-db:amd64\n" * 9])
+@pytest.mark.long
 def test_text_that_is_not_understood_is_said_to_be(reknit, tmp_path, text):
     log = tmp_path / "job.out"
     log.write_text(text)
@@ -437,6 +446,7 @@ def labelled(task, text):
     return "".join(f"{task}: {line}\n" for line in text.splitlines())
 
 
+@pytest.mark.long
 def test_a_task_label_is_a_rank_only_where_several_tasks_print(reknit, tmp_path):
     own = labelled(0, steps(1, 40) + ILLEGAL)
     others = labelled(1, "hello") + labelled(2, "hello")

@@ -350,6 +350,7 @@ def test_without_steps_there_is_no_goodput(run, verb):
 # A reader that pauses
 
 
+@pytest.mark.long
 def test_a_reader_that_pauses_does_not_hide_why_the_job_died(reknit, state, policy, replays):
     """The job dies with its last lines in the pipe; the next attempt's come behind them."""
     script = ("i=0; while [ $i -lt 3000 ]; do echo \"attempt $REKNIT_ATTEMPT line $i "
@@ -373,6 +374,7 @@ def test_a_reader_that_pauses_does_not_hide_why_the_job_died(reknit, state, poli
 # Restarts
 
 
+@pytest.mark.long
 def test_a_crash_is_restarted_from_the_checkpoint(run, verb, replays, tmp_path):
     r = run(TRAINER, "--dir", tmp_path / "job", "--steps", 30, "--fail-at", 17, "--step-ms", 1)
     assert r.wait() == 0
@@ -490,6 +492,7 @@ def one_attempt(tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_every_run_that_is_kept_can_be_explained(run, verb, state, one_attempt):
     for number in range(1, 5):
         assert run(*sh(f"exit {number if number < 3 else 0}"),
@@ -506,6 +509,7 @@ def test_every_run_that_is_kept_can_be_explained(run, verb, state, one_attempt):
     assert "explain --run 3 job" in verb("explain", "job").stdout
 
 
+@pytest.mark.long
 def test_jobs_come_newest_first_and_fit(run, verb, one_attempt):
     names = ["c" * 24, "a", "b"]
     for name in names:
