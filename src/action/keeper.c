@@ -234,9 +234,6 @@ static void begin_terminating(struct keeper *k, const struct keeper_command *c)
 static void obey(struct keeper *k, const struct keeper_command *c)
 {
     switch (c->request) {
-    case KEEPER_SIGNAL_GROUP:
-        kill(-k->group, c->signal);
-        break;
     case KEEPER_SIGNAL_FIRST:
         if (k->first > 0)
             kill(k->first, c->signal);

@@ -25,10 +25,9 @@ struct keeper_spec {
 };
 
 enum keeper_request {
-    KEEPER_SIGNAL_GROUP = 1, /* signal the first process's group */
-    KEEPER_SIGNAL_FIRST,     /* ... the first process alone */
+    KEEPER_SIGNAL_FIRST = 1, /* signal the first process alone */
     KEEPER_SIGNAL_ALL,       /* ... every process of the job */
-    KEEPER_KILL_GROUP,       /* signal the group, and SIGKILL all that is left after `grace` */
+    KEEPER_KILL_GROUP,       /* signal its group, and SIGKILL all that is left after `grace` */
     KEEPER_KILL_ALL,         /* the same, beginning with all */
 };
 

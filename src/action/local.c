@@ -322,15 +322,13 @@ static void command(struct local *l, uint32_t request, int sig, usec_t grace)
 
 void local_signal(struct local *l, enum local_whom whom, int sig)
 {
-    static const uint32_t requests[] = {[LOCAL_FIRST] = KEEPER_SIGNAL_FIRST,
-                                        [LOCAL_GROUP] = KEEPER_SIGNAL_GROUP,
-                                        [LOCAL_ALL] = KEEPER_SIGNAL_ALL};
-
-    command(l, requests[whom], sig, 0);
+    assert(whom != LOCAL_GROUP);
+    command(l, whom == LOCAL_FIRST ? KEEPER_SIGNAL_FIRST : KEEPER_SIGNAL_ALL, sig, 0);
 }
 
 void local_kill(struct local *l, enum local_whom whom, int sig, usec_t grace)
 {
+    assert(whom != LOCAL_FIRST);
     command(l, whom == LOCAL_ALL ? KEEPER_KILL_ALL : KEEPER_KILL_GROUP, sig, grace);
 }
 

@@ -53,7 +53,7 @@ enum local_whom {
     LOCAL_GROUP, /* its process group */
     LOCAL_ALL,   /* every process of the attempt */
 };
-void local_signal(struct local *l, enum local_whom whom, int sig);
+void local_signal(struct local *l, enum local_whom whom, int sig); /* FIRST or ALL */
 
 /* Signals GROUP or ALL, and after `grace` SIGKILLs all that is left; SIGKILL or no grace: now. */
 void local_kill(struct local *l, enum local_whom whom, int sig, usec_t grace);

@@ -41,11 +41,6 @@ char *xstrdup(const char *s)
     return checked(strdup(s));
 }
 
-char *xstrndup(const char *s, size_t n)
-{
-    return checked(strndup(s, n));
-}
-
 char *xasprintf(const char *format, ...)
 {
     char *s = NULL;

@@ -12,7 +12,6 @@ void *xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
 /* Grows or shrinks an array of n items of `size` bytes; aborts on overflow of n * size. */
 void *xreallocarray(void *p, size_t n, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
-char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
 void *xmemdup(const void *p, size_t size) __attribute__((returns_nonnull));
 

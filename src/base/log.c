@@ -7,12 +7,10 @@
 #include <unistd.h>
 
 static const char *log_program = "reknit";
-static enum log_level log_max = LOG_LEVEL_INFO;
 
-void log_init(const char *program, enum log_level max)
+void log_init(const char *program)
 {
     log_program = program;
-    log_max = max;
 }
 
 void log_write(enum log_level level, const char *format, ...)
@@ -23,14 +21,10 @@ void log_write(enum log_level level, const char *format, ...)
     } levels[] = {
         [LOG_LEVEL_ERROR] = {3, "error: "},
         [LOG_LEVEL_WARNING] = {4, "warning: "},
-        [LOG_LEVEL_INFO] = {6, ""},
-        [LOG_LEVEL_DEBUG] = {7, "debug: "},
     };
     char line[1024], text[900];
     va_list ap;
 
-    if (level > log_max)
-        return;
     va_start(ap, format);
     vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);

@@ -34,9 +34,9 @@ struct attempt {
 struct dossier {
     VEC(struct dossier_file) files;
     VEC(struct attempt) attempts;
-    uint64_t attempts_dropped;
-    uint64_t signals;         /* lines that told something */
-    struct incident incident; /* of the last attempt */
+    uint64_t attempts_dropped; /* before those */
+    uint64_t signals;          /* lines that told something */
+    struct incident incident;  /* of the last attempt */
 };
 
 /* Called now and then while reading; total 0 = not known. */

@@ -130,7 +130,7 @@ static int check_output(int status)
 int main(int argc, char **argv)
 {
     fill_standard_streams();
-    log_init("reknit", LOG_LEVEL_INFO);
+    log_init("reknit");
     if (argc > 1 && streq(argv[1], KEEPER_VERB))
         return keeper_main(argc - 1, argv + 1);
     return check_output(dispatch(argc, argv));

@@ -121,6 +121,7 @@ void report_json(FILE *f, const struct dossier *d)
     json_object_set_new(root, "evidence", make_evidence(d, &d->incident));
     json_object_set_new(root, "ruled_out", make_ruled_out(&d->incident));
     json_object_set_new(root, "attempts", make_attempts(d));
+    json_object_set_new(root, "attempts_dropped", json_integer((json_int_t)d->attempts_dropped));
     json_dumpf(root, f, JSON_COMPACT | JSON_REAL_PRECISION(6));
     json_decref(root);
     fputc('\n', f);

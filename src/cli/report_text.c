@@ -438,6 +438,11 @@ static void show_attempts(struct page *p)
     if (p->d->attempts.n == 0)
         return;
     section(p, "before");
+    if (p->d->attempts_dropped > 0) {
+        snprintf(line, sizeof(line), "%" PRIu64 " earlier attempts are not listed",
+                 p->d->attempts_dropped);
+        wrap(p, PAINT_NONE, 0, line);
+    }
     VEC_FOREACH (&p->d->attempts, a) {
         snprintf(line, sizeof(line), "%s%slines %" PRIu64 "-%" PRIu64 "  %s, %s: %s",
                  p->d->files.n > 1 ? p->d->files.v[a->file].shown : "",

@@ -76,6 +76,9 @@ static void on_drained(void *ctx)
 
     give_terminal_back(s);
     say_set_alone(s->say, true);
+    if (watch_log_lost(s->watch) > 0)
+        say_loud(s->say, "%" PRIu64 " bytes of the output are missing in %s",
+                 watch_log_lost(s->watch), s->log_path);
     session_input(s, EVENT_LOGS_DRAINED);
     session_maybe_finish(s);
 }

@@ -217,7 +217,6 @@ void story_add(struct story *s, const struct event *e)
     if (e->kind == EVENT_JOB_SEEN)
         begin_run(s, e);
     s->last_event = e->time_us;
-    s->events++;
     if (e->kind == EVENT_POLICY)
         s->policy = e->policy;
     else if (run && e->kind == EVENT_ATTEMPT_STARTED)

@@ -56,7 +56,6 @@ struct story_run {
 struct story {
     char job[JOB_NAME_LEN];
     usec_t last_event;
-    uint64_t events;
     bool last_run_only; /* forget each run when the next begins; set it before the first event */
     VEC(struct story_run) runs;
     struct policy policy; /* the newest */

@@ -54,7 +54,7 @@ struct watch {
     usec_t usual_gap;   /* moving average between two signs of progress, 0 = not known */
     usec_t sample_age;  /* the next sample's length, planned */
     unsigned inspects;
-    bool progressed, drained, log_trouble;
+    bool drained, log_trouble;
 };
 
 /* Of every step that is read, before most are left out. Several at once (ranks, a block that was
@@ -75,6 +75,8 @@ static void on_signal(void *ctx, const struct signal *s)
 {
     struct watch *w = ctx;
 
+    if (s->kind == SIGNAL_STEP) /* it comes up to a second late, maybe after a sample */
+        activity_forget(w->activity);
     w->handlers.signal(w->ctx, s);
 }
 
@@ -252,9 +254,9 @@ void watch_processes_gone(struct watch *w)
     relay_finish(w->relay);
 }
 
-bool watch_is_drained(const struct watch *w)
+uint64_t watch_log_lost(const struct watch *w)
 {
-    return w->drained;
+    return attempt_log_lost(w->log);
 }
 
 bool watch_is_delivered(const struct watch *w)

@@ -45,9 +45,10 @@ void watch_set_matcher(struct watch *w, struct matcher *m);
 void watch_set_root(struct watch *w, pid_t root); /* the processes below it are the attempt's */
 void watch_first_exited(struct watch *w);         /* the end is near: no waiting for the reader */
 void watch_processes_gone(struct watch *w);       /* what is in the streams is all there will be */
-bool watch_is_drained(const struct watch *w);
 
-/* It is drained, and the reader of our output has taken everything. */
+uint64_t watch_log_lost(const struct watch *w); /* bytes of the output that are not in the log */
+
+/* The output was read to its end, and the reader of our output has taken everything. */
 bool watch_is_delivered(const struct watch *w);
 size_t watch_undelivered(const struct watch *w); /* bytes it has not, or never will */
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define ALIKE_BYTES_MAX 1024 /* of a line; longer ones are not remembered */
-#define ALIKE_LINES_MAX 128   /* remembered; the one not seen for longest makes room */
+#define ALIKE_LINES_MAX 128  /* remembered; the one not seen for longest makes room */
 
 struct alike;
 

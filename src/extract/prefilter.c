@@ -184,11 +184,6 @@ int prefilter_serialize(const struct prefilter *p, uint64_t *ret_words, char **r
     return 0;
 }
 
-size_t prefilter_size(const struct prefilter *p)
-{
-    return p->words.n;
-}
-
 struct scan {
     const struct prefilter *p;
     prefilter_fn fn;

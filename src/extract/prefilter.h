@@ -26,7 +26,6 @@ bool prefilter_is_prebuilt(const struct prefilter *p);
 /* The compiled set, for prebuilt.h: allocated with malloc(). -ENOMEM is the only error. */
 int prefilter_serialize(const struct prefilter *p, uint64_t *ret_words, char **ret,
                         size_t *ret_len);
-size_t prefilter_size(const struct prefilter *p); /* number of different words */
 
 /* fn returns whether to go on. Words may be found in any order of their ends within a few bytes;
  * len is below 2^31. */

@@ -293,12 +293,6 @@ struct pump *pump_free(struct pump *p)
     return NULL;
 }
 
-void pump_pending(const struct pump *p, void (*fn)(void *ctx, const struct event *intent),
-                  void *ctx)
-{
-    core_pending(p->core, fn, ctx);
-}
-
 int pump_close(struct pump *p, struct err *e)
 {
     return p->given_up || journal_batch_size(p->batch) == 0 ? 0 : commit(p, e);

@@ -28,8 +28,7 @@ struct pump_handlers {
 
 struct pump;
 
-/* Folds what the journal holds; it must outlive the pump. Nothing of the past is repeated: ask
- * pump_pending() what has no result yet. */
+/* Folds what the journal holds; it must outlive the pump. Nothing of the past is repeated. */
 int pump_new(sd_event *event, struct journal *j, const struct pump_handlers *handlers, void *ctx,
              struct pump **ret, struct err *e);
 struct pump *pump_free(struct pump *p);
@@ -41,9 +40,6 @@ void pump_input(struct pump *p, const struct event *e);
 
 /* Commits and hands out now; for inputs that do not come from the loop. */
 void pump_settle(struct pump *p);
-
-void pump_pending(const struct pump *p, void (*fn)(void *ctx, const struct event *intent),
-                  void *ctx);
 
 /* The pump's clock: wall time at its start, plus the time that its loop was alive. A clock that
  * is set, a suspended machine, a stopped process do not move it. */

@@ -25,8 +25,8 @@ DEFINE_CLEANUP(struct activity *, activity_free);
  * or blocked, and SIGNAL_EXIT for each rank that newly lies dead, unnoticed by its parent. */
 void activity_sample(struct activity *a, pid_t root, usec_t now, usec_t max_age);
 
-/* The job made progress: whatever was told of its ranks counts no longer, and what still holds is
- * to be told again. (A step is reported up to a second late, after a sample that is newer.) */
+/* A step is reported: whatever was told of its ranks counts no longer, and what still holds is to
+ * be told again. */
 void activity_forget(struct activity *a);
 
 /* A page about every process for people: state, rank, CPU time, where it waits in the kernel. */

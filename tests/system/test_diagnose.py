@@ -631,3 +631,11 @@ def test_the_attempts_before_are_listed_for_several_files_too(reknit, tmp_path):
         assert v["class"] == "healthy"
         assert [(a["cause"], a["file"]) for a in v["attempts"]] == [("gpu-hardware", str(out))]
         assert f"{out} lines 1-" in " ".join(reknit("diagnose", *files).stdout.split())
+
+
+def test_attempts_that_are_too_many_are_counted(reknit, tmp_path):
+    log = tmp_path / "job.out"
+    log.write_text("".join(launch() + steps(1, 12) + ECC for _ in range(70)))
+    v = verdict(reknit("diagnose", "--format", "json", log))
+    assert (len(v["attempts"]), v["attempts_dropped"]) == (64, 5)
+    assert "5 earlier attempts are not listed" in reknit("diagnose", log).stdout

@@ -67,6 +67,7 @@ def test_the_job_goes_on_and_its_end_is_told(start, disk):
     r.err.expect("the log .* cannot be written")
     assert r.wait() == 3  # not restarted
     assert r.err.find("it is not restarted") is not None
+    assert r.err.find(r"[0-9]+ bytes of the output are missing in .*attempt-1\.log") is not None
     assert r.out.find("step 40/40") is not None
 
 

@@ -160,7 +160,6 @@ static void words_of_either_case_are_found(void **state)
     prefilter_add(p, "segfault", 8, true, 4);
     prefilter_add(p, "segfault", 8, true, 4);
     prefilter_add(p, "SEGFAULT", 8, false, 5);
-    assert_int_equal(prefilter_size(p), 2);
     assert_int_equal(prefilter_compile(p, NULL), 0);
     prefilter_scan(p, " SegFault", 9, count_word, &f);
     assert_int_equal(f.n, 1);

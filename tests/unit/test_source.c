@@ -389,6 +389,10 @@ static void stopped_and_dead_ranks_are_named(void **state)
     assert_null(find_signal(&sink, SIGNAL_ACTIVITY, 3)); /* told once */
     assert_null(find_signal(&sink, SIGNAL_EXIT, 5));
     assert_int_equal(sink.got.n, 1);
+    activity_forget(a);
+    activity_sample(a, getpid(), 3 * USEC_PER_SEC / 2, USEC_PER_SEC);
+    assert_non_null(find_signal(&sink, SIGNAL_ACTIVITY, 3)); /* it still holds */
+    sink.got.n = 1;
     activity_sample(a, getpid(), 10 * USEC_PER_SEC, USEC_PER_SEC);
     assert_int_equal(sink.got.n, 1); /* too long ago: a new beginning */
     kill(stopped, SIGKILL);

@@ -76,7 +76,7 @@ static void test_rise_is_dated_to_its_first_line(void **state)
     assert_int_equal(f.s.onset[0].line, 201);
     assert_string_equal(f.s.onset[0].text, "step 201");
     assert_int_equal(f.s.last_before.line, 200);
-    assert_in_range(series_level_before(&f.s), 995000, 1005000);
+    assert_in_range(f.s.level, 995000, 1005000);
     assert_in_range(series_level_after(&f.s), 1195000, 1205000);
     feed(&f, 5, 1000000, 1000000, 3000);
     assert_false(f.s.open);

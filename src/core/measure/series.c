@@ -288,11 +288,6 @@ bool series_precedes(const struct series *s, const struct signal *step)
            step->step.step > recent_at(s, 0)->step;
 }
 
-int64_t series_level_before(const struct series *s)
-{
-    return s->before.n ? s->level : NUMBER_NONE;
-}
-
 int64_t series_level_after(const struct series *s)
 {
     return s->open && s->after.n ? series_median(s->after.v, s->after.n) : NUMBER_NONE;

@@ -74,7 +74,6 @@ void series_add(struct series *s, int64_t value, const struct signal *from);
 /* Whether the series ends before the step: another file goes on where its own ended. */
 bool series_precedes(const struct series *s, const struct signal *step);
 
-int64_t series_level_before(const struct series *s); /* NUMBER_NONE: nothing measured yet */
 int64_t series_level_after(const struct series *s);  /* of the rise that goes on, or NUMBER_NONE */
 
 bool series_beyond(const struct series *s, const struct sample *p); /* above the band */
