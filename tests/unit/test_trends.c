@@ -139,6 +139,20 @@ static void test_longer_steps_at_equal_throughput_are_a_larger_batch(void **stat
     assert_false(steps_slowed(&time.s, &rate.s));
 }
 
+static void test_a_rate_alone_falls(void **state)
+{
+    struct feed f;
+
+    feed_init(&f, &series_step_time);
+    feed(&f, 200, -5000000000, -5000000000, METRIC_SCALE);
+    feed(&f, 15, -3000000000, -3000000000, METRIC_SCALE);
+    assert_false(rate_fell(&f.s));
+    feed(&f, 60, -3000000000, -3000000000, METRIC_SCALE);
+    assert_true(rate_fell(&f.s));
+    feed(&f, 60, -5000000000, -5000000000, METRIC_SCALE);
+    assert_false(rate_fell(&f.s));
+}
+
 static void test_divergence_must_last(void **state)
 {
     struct feed f;
@@ -334,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_slow_enough_and_long_enough),
         cmocka_unit_test(test_short_steps_need_minutes),
         cmocka_unit_test(test_longer_steps_at_equal_throughput_are_a_larger_batch),
+        cmocka_unit_test(test_a_rate_alone_falls),
         cmocka_unit_test(test_divergence_must_last),
         cmocka_unit_test(test_a_spike_on_its_way_back_is_no_divergence),
         cmocka_unit_test(test_nan_counts_only_at_the_end),

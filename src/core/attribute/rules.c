@@ -409,6 +409,9 @@ static const struct series *find_slow(const struct judge *j)
     for (uint32_t i = 0; i < j->e->n_time; i++)
         if (steps_slowed(j->e->time[i], rate_of(j, j->e->time[i])))
             return j->e->time[i];
+    for (uint32_t i = 0; i < j->e->n_rate && j->e->n_time == 0; i++)
+        if (rate_fell(j->e->rate[i]))
+            return j->e->rate[i];
     return NULL;
 }
 

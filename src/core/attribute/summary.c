@@ -273,9 +273,13 @@ static void describe_straggler(struct judge *j, struct strbuf *b)
         add_who(b, j->in);
         return;
     }
-    strbuf_addf(b, "The job became slower and stayed so: a step took %s and takes %s",
-                duration_format(j->slow->level, before),
-                duration_format(series_level_after(j->slow), after));
+    if (j->slow->level < 0) /* a rate */
+        strbuf_addf(b, "The job became slower and stayed so: its throughput fell by %d %%",
+                    (int)(100 - 100 * series_level_after(j->slow) / j->slow->level));
+    else
+        strbuf_addf(b, "The job became slower and stayed so: a step took %s and takes %s",
+                    duration_format(j->slow->level, before),
+                    duration_format(series_level_after(j->slow), after));
     if (j->slow->n_onset > 0 && j->slow->onset[0].step != STEP_NONE)
         strbuf_addf(b, " from step %" PRId64 " on", j->slow->onset[0].step);
 }

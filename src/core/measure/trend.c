@@ -94,6 +94,15 @@ static bool throughput_fell(const struct series *rate)
     return rate->open;
 }
 
+/* How long a line takes is not known: so it must be more of them. */
+bool rate_fell(const struct series *rate)
+{
+    if (!rate->open || !height_kept(rate) || rate->open_n < SLOW_QUICK_LINES ||
+        steps_since_onset(rate) < SLOW_SURE_LINES || series_level_after(rate) >= 0)
+        return false;
+    return per_mille_above(-rate->level, -series_level_after(rate)) >= SLOW_QUICK;
+}
+
 bool steps_slowed(const struct series *s, const struct series *rate)
 {
     int64_t level = series_level_after(s), ratio;

@@ -24,4 +24,7 @@ enum divergence loss_diverged(const struct series *loss, bool collapsing);
  * larger batch. */
 bool steps_slowed(const struct series *time, const struct series *rate);
 
+/* The same for programs that print a throughput and no times. */
+bool rate_fell(const struct series *rate);
+
 #endif
