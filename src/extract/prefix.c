@@ -19,6 +19,7 @@
 
 #define PREFIXES_MAX   10 /* of one line */
 #define HOST_BYTES_MAX 64
+#define HOST_LABEL_MAX 9999 /* more are process ids */
 #define COLUMNS_MAX    5
 
 enum found {
@@ -541,6 +542,47 @@ static size_t take_columns(struct prefix *p, struct cursor c)
     return (size_t)(c.s - from);
 }
 
+/* "[gx-05/12] " and "[gx-05:12] " of launchers: the host, and a number that is the rank if the log
+ * as a whole agrees. Process ids of mpirun have five digits. */
+static size_t take_host_label(struct prefix *p, struct cursor c)
+{
+    struct line *l = p->line;
+    struct cursor host;
+    const char *from = c.s;
+    int64_t n;
+
+    if (p->found & (FOUND_HOST | FOUND_LABEL) || l->node[0] || !skip_text(&c, "[") ||
+        !skip_host(&c, &host) || is_no_host(&host) ||
+        (!skip_text(&c, "/") && !skip_text(&c, ":")) || !skip_number(&c, &n) ||
+        n > HOST_LABEL_MAX || !skip_text(&c, "] "))
+        return 0;
+    p->found |= FOUND_HOST | FOUND_LABEL;
+    l->label = (int32_t)n;
+    set_node(l, &host);
+    mix_stream(l, "host", (int64_t)hash_bytes(HASH_INIT, from, (size_t)(c.s - from)));
+    return (size_t)(c.s - from);
+}
+
+/* "[syslog gx-05] " of whoever collected the lines of several machines. */
+static size_t take_collected(struct prefix *p, struct cursor c)
+{
+    static const char *const words[] = {"[syslog ", "[dmesg ", "[kernel ", "[journal ",
+                                        "[kern.log "};
+    struct cursor host;
+    const char *from = c.s;
+    size_t i = 0;
+
+    while (i < ARRAY_SIZE(words) && !skip_text(&c, words[i]))
+        i++;
+    if (i == ARRAY_SIZE(words) || p->found & FOUND_HOST || !skip_host(&c, &host) ||
+        is_no_host(&host) || !skip_text(&c, "] "))
+        return 0;
+    p->found |= FOUND_HOST;
+    p->line->of_system = true;
+    set_node(p->line, &host);
+    return (size_t)(c.s - from);
+}
+
 static size_t take_in_brackets(struct prefix *p, struct cursor c)
 {
     struct line *l = p->line;
@@ -548,7 +590,8 @@ static size_t take_in_brackets(struct prefix *p, struct cursor c)
 
     if ((n = take_bracketed(l, c, "[rank", &l->rank)) > 0 || (n = take_speaker(l, c)) > 0 ||
         (n = take_bracketed(l, c, "[default", &l->local_rank)) > 0 || (n = take_mpirun(l, c)) > 0 ||
-        (n = take_pod(l, c)) > 0 || (n = take_uptime(p, c)) > 0)
+        (n = take_pod(l, c)) > 0 || (n = take_host_label(p, c)) > 0 ||
+        (n = take_collected(p, c)) > 0 || (n = take_uptime(p, c)) > 0)
         return n;
     return take_clock(p, c);
 }
