@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
+#include "cli/advise.h"
 #include "cli/report.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 
 /* For a person at 3 a.m.: the verdict first, then who, why, what to do, what it was not. A fixed
  * column of keywords on the left, so that the eye finds its place. Everything shown was made
- * printable when it was read; what is put into a command to paste must be a plain name as well. */
+ * printable when it was read. What to do stands in advise.c. */
 
 #define MARGIN    10
 #define WIDTH_MAX 100
@@ -258,108 +259,6 @@ static void show_why(struct page *p)
 
 /* ---- what to do ---- */
 
-/* May stand in a command line as it is. */
-static bool is_plain(const char *name)
-{
-    return *name && *name != '-' &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-") ==
-               strlen(name);
-}
-
-static void suggest_exclude(struct page *p)
-{
-    const struct culprits *c = &p->in->culprits;
-    _cleanup_strbuf_ struct strbuf b = {0};
-
-    for (uint32_t i = 0; i < c->n_nodes; i++)
-        if (is_plain(c->nodes[i]))
-            strbuf_addf(&b, "%s%s", b.len ? "," : "sbatch --exclude=", c->nodes[i]);
-    if (b.len == 0) {
-        wrap(p, PAINT_NONE, 0,
-             "start it again without the node that this log came from: restarting in place meets "
-             "the same fault");
-        return;
-    }
-    wrap(p, PAINT_NONE, 0, "start it again from the last checkpoint, without the node at fault:");
-    strbuf_adds(&b, " JOBSCRIPT");
-    command(p, strbuf_str(&b));
-}
-
-static void suggest_gpu_check(struct page *p)
-{
-    const struct culprits *c = &p->in->culprits;
-    char line[NODE_NAME_LEN + 128];
-
-    if (p->in->cause != CAUSE_GPU_HARDWARE || (c->n_nodes == 0 && c->n_devices == 0))
-        return;
-    wrap(p, PAINT_NONE, 0, "look at the GPU on its node:");
-    if (c->n_devices > 0 && is_plain(c->devices[0]))
-        snprintf(line, sizeof(line), "nvidia-smi -q -i %s -d ECC,ROW_REMAPPER,PAGE_RETIREMENT",
-                 c->devices[0]);
-    else
-        snprintf(line, sizeof(line), "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT");
-    command(p, line);
-    command(p, "dmesg -T | grep -iE 'xid|nvrm|nvlink'");
-}
-
-static const char *hint(enum cause c)
-{
-    static const char *const text[CAUSE_MAX] = {
-        [CAUSE_GPU_OOM] = "lower the batch size per GPU or shard more; the same start runs out of "
-                          "memory again",
-        [CAUSE_HOST_OOM] = "ask for more memory (#SBATCH --mem) or use fewer data loader workers",
-        [CAUSE_USER_CODE] = "mend the program; the same start fails again",
-        [CAUSE_USER_CONFIG] = "mend the job's script or configuration; the same start fails again",
-        [CAUSE_NUMERICAL] = "go back to a checkpoint from before the rise, lower the learning "
-                            "rate, or skip the data that caused it",
-        [CAUSE_STORAGE] = "look at the file system (space, quota, mounts) before the next start",
-        [CAUSE_EXTERNAL_SERVICE] = "see whether compute nodes can reach the service, or run "
-                                   "without it",
-        [CAUSE_NETWORK] = "look at the links between the nodes (ibdiagnet, switch counters) if it "
-                          "happens again",
-        [CAUSE_TIME_LIMIT] = "start it again; it goes on from its last checkpoint",
-        [CAUSE_PREEMPTION] = "start it again (or let the scheduler requeue it); nothing is wrong",
-        [CAUSE_CANCELLED] = "nothing: somebody wanted it to end",
-    };
-
-    return text[c];
-}
-
-/* "The same start fails again" is no word beside the advice to start again. */
-static bool is_hint_apt(const struct incident *in)
-{
-    return in->advice != ADVICE_RESTART || cause_domain(in->cause) != DOMAIN_WORKLOAD;
-}
-
-static void suggest_for_hang(struct page *p)
-{
-    if (p->in->finished) {
-        wrap(p, PAINT_NONE, 0,
-             "the work is done: check the last checkpoint and cancel what is "
-             "left of the job");
-        return;
-    }
-    if (p->in->advice == ADVICE_STOP) {
-        wrap(p, PAINT_NONE, 0,
-             "mend the program: its ranks took different ways, and will again. "
-             "TORCH_DISTRIBUTED_DEBUG=DETAIL names the calls");
-        return;
-    }
-    wrap(p, PAINT_NONE, 0,
-         "start it again from the last checkpoint; if it still runs, look first "
-         "at what its processes do:");
-    command(p, "py-spy dump --pid PID");
-}
-
-static void suggest_for_straggler(struct page *p)
-{
-    wrap(p, PAINT_NONE, 0,
-         "find the slow node: clocks, power and link width that differ from "
-         "its peers:");
-    command(p, "nvidia-smi --query-gpu=pci.bus_id,clocks.sm,clocks_throttle_reasons.active,"
-               "pcie.link.width.current --format=csv");
-}
-
 static void suggest_catalog(struct page *p)
 {
     section(p, "do");
@@ -369,29 +268,25 @@ static void suggest_catalog(struct page *p)
     command(p, "reknit catalog explain 'LINE'");
 }
 
+static void show_step(void *ctx, bool is_command, const char *text)
+{
+    struct page *p = ctx;
+
+    if (is_command)
+        command(p, text);
+    else
+        wrap(p, PAINT_NONE, 0, text);
+}
+
 static void show_advice(struct page *p)
 {
-    const struct incident *in = p->in;
-
     if (dossier_is_untold(p->d))
         suggest_catalog(p);
-    if (in->class == CLASS_HEALTHY)
+    if (p->in->class == CLASS_HEALTHY)
         return;
     section(p, "do");
-    wrap(p, PAINT_BOLD, 0, advice_name(in->advice));
-    if (in->class == CLASS_HANG)
-        suggest_for_hang(p);
-    else if (in->class == CLASS_STRAGGLER)
-        suggest_for_straggler(p);
-    else if (in->advice == ADVICE_RESTART_EXCLUDING)
-        suggest_exclude(p);
-    else if (in->advice == ADVICE_RESTART && in->class == CLASS_CRASH)
-        wrap(p, PAINT_NONE, 0, "start it again from the last checkpoint");
-    if (in->class == CLASS_CRASH || in->class == CLASS_INTERRUPTED) {
-        if (hint(in->cause) && is_hint_apt(in))
-            wrap(p, PAINT_NONE, 0, hint(in->cause));
-        suggest_gpu_check(p);
-    }
+    wrap(p, PAINT_BOLD, 0, advice_name(p->in->advice));
+    advise(p->d, show_step, p);
 }
 
 /* ---- the rest ---- */

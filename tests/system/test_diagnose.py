@@ -302,6 +302,40 @@ def test_text_that_is_not_understood_is_said_to_be(reknit, tmp_path, text):
     assert verdict(reknit("diagnose", "--format", "json", log))["understood"]
 
 
+BUS = ("RuntimeError: DataLoader worker (pid 77) is killed by signal: Bus error. It is possible that "
+       "dataloader's workers are out of shared memory.\n")
+
+
+@pytest.mark.parametrize("line,says,commands", [
+    (BUS, "in /dev/shm", ["docker run --shm-size=64g", "df -h /dev/shm"]),
+    ("RuntimeError: unable to open shared memory object </torch_3_7> in read-write mode: Too many "
+     "open files (24)\n", "is an open file", ["ulimit -n 65536"]),
+    ("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM "
+     "Killed.\n", "the job's own limit", ["sacct -j 7 --format", "sbatch --mem=0 JOBSCRIPT"]),
+    ("[Wed May 11 09:40:22 2022] Memory cgroup out of memory: Killed process 777 (python3)\n",
+     "the job's own limit", ["sacct -j 7"]),
+    ("[Wed May 11 09:40:22 2022] Out of memory: Killed process 777 (python3) total-vm:9kB\n",
+     "the node itself ran out", ["dmesg -T", "sbatch --exclusive --mem=0 JOBSCRIPT"]),
+    ("exitcode  : -9 (pid: 4711)\nRuntimeError: DataLoader worker (pid 3311) is killed by signal: "
+     "Killed.\n", "something sent SIGKILL", ["dmesg -T"]),
+    ("srun: error: Node failure on n003\n", "the node at fault", ["sbatch --exclude=n003 JOBSCRIPT",
+                                                                  "sinfo -R; scontrol show node n003"]),
+    ("OSError: [Errno 28] No space left on device: '/scratch/x'\n", "make room", ["df -h FOLDER"]),
+    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB.\n", "lower batch size",
+     ["export PYTORCH_CUDA_ALLOC_CONF"]),
+    ("Traceback (most recent call last):\n  File \"t.py\", line 3, in f\nValueError: bad\n",
+     "mend the program", ["sed -n '13,48p' slurm-7.out"]),
+], ids=range(10))
+def test_advice_says_what_to_do_next(reknit, tmp_path, monkeypatch, line, says, commands):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slurm-7.out").write_text(steps(1, 40) + line)
+    out = reknit("diagnose", "slurm-7.out").stdout
+    assert says in " ".join(out.split("\ndo ")[1].split())
+    for command in commands:
+        assert f"\n            {command}" in out
+    assert not [row for row in out.splitlines() if len(row) > 80]
+
+
 def test_files_of_one_job_are_judged_together(reknit, tmp_path):
     out, err = tmp_path / "job.out", tmp_path / "job.err"
     out.write_text(steps(1, 40))
