@@ -194,6 +194,12 @@ static void test_time_limit_amid_progress_interrupts(void **state)
     assert_int_equal(s->in.culprits.n_ranks, 0);
 }
 
+static void test_time_limit_before_any_step_interrupts(void **state)
+{
+    limit(*state);
+    assert_int_equal(judge(*state)->class, CLASS_INTERRUPTED);
+}
+
 static void test_time_limit_long_after_the_last_step_is_a_hang(void **state)
 {
     struct story *s = *state;
@@ -364,6 +370,7 @@ int main(void)
         STORY_TEST(test_a_silent_rank_holds_the_others_up),
         STORY_TEST(test_a_root_before_the_timeouts_wins),
         STORY_TEST(test_time_limit_amid_progress_interrupts),
+        STORY_TEST(test_time_limit_before_any_step_interrupts),
         STORY_TEST(test_time_limit_long_after_the_last_step_is_a_hang),
         STORY_TEST(test_time_limit_hours_apart_by_time_zone_interrupts),
         STORY_TEST(test_time_limit_after_a_root_is_the_root),

@@ -304,7 +304,8 @@ static usec_t gap_before(const struct judge *j, const struct hit *end)
 {
     usec_t slack = 30 * USEC_PER_SEC, gap;
 
-    if (end->s.time_us == USEC_UNKNOWN || j->e->pace.last.time_us == USEC_UNKNOWN)
+    if (end->s.time_us == USEC_UNKNOWN || end->time_us == USEC_UNKNOWN ||
+        j->e->pace.last.time_us == USEC_UNKNOWN || j->e->pace.last_us == USEC_UNKNOWN)
         return 0;
     gap = end->time_us - j->e->pace.last_us;
     if (j->in->progress.median_step != NUMBER_NONE &&
