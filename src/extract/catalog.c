@@ -633,13 +633,9 @@ static bool is_last_resort(const struct entry *e)
 /* `pattern` is an id, a family ("nccl.*") or "*" for every failure entry. */
 static bool pattern_covers(const char *pattern, const struct entry *e)
 {
-    size_t n = strlen(pattern);
-
     if (streq(pattern, "*"))
         return entry_tells_of_failure(e);
-    if (n > 0 && pattern[n - 1] == '*')
-        return strncmp(pattern, e->id, n - 1) == 0;
-    return streq(pattern, e->id);
+    return signature_matches(pattern, e->id);
 }
 
 bool entry_hides(const struct entry *e, const struct entry *other)

@@ -267,16 +267,11 @@ static bool names_xid(const struct catalog *c, const char *name)
 
 static bool names_something(const struct catalog *c, const char *name)
 {
-    size_t n = strlen(name);
-
     if (names_xid(c, name))
         return true;
-    for (size_t i = 0; i < catalog_size(c); i++) {
-        const char *id = catalog_entry(c, i)->id;
-
-        if (n > 0 && name[n - 1] == '*' ? strncmp(id, name, n - 1) == 0 : streq(id, name))
+    for (size_t i = 0; i < catalog_size(c); i++)
+        if (signature_matches(name, catalog_entry(c, i)->id))
             return true;
-    }
     return false;
 }
 

@@ -199,15 +199,6 @@ void gather_hit(struct evidence *e, const struct signal *s, const struct stream 
     h->count++;
 }
 
-static bool names_signature(const char *pattern, const char *signature)
-{
-    size_t n = strlen(pattern);
-
-    if (n > 0 && pattern[n - 1] == '*')
-        return strncmp(pattern, signature, n - 1) == 0;
-    return streq(pattern, signature);
-}
-
 static bool may_be_same(const char *a, const char *b)
 {
     return !*a || !*b || streq(a, b);
@@ -215,7 +206,7 @@ static bool may_be_same(const char *a, const char *b)
 
 static bool is_cleared_by(const struct hit *h, const struct signal *s)
 {
-    return h->s.file == s->file && names_signature(s->clears, h->s.signature) &&
+    return h->s.file == s->file && signature_matches(s->clears, h->s.signature) &&
            may_be_same(h->s.who.node, s->who.node) && may_be_same(h->s.who.peer, s->who.peer) &&
            may_be_same(h->s.who.device, s->who.device);
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/model/signal.h"
 
+#include "base/str.h"
+
+#include <string.h>
+
 static const char *const signal_kind_names[SIGNAL_MAX] = {
     [SIGNAL_HIT] = "hit",
     [SIGNAL_STEP] = "step",
@@ -62,4 +66,13 @@ struct signal signal_make(enum signal_kind kind, enum provenance provenance)
         break;
     }
     return s;
+}
+
+bool signature_matches(const char *pattern, const char *signature)
+{
+    size_t n = strlen(pattern);
+
+    if (n > 0 && pattern[n - 1] == '*')
+        return strncmp(pattern, signature, n - 1) == 0;
+    return streq(pattern, signature);
 }

@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "core/model/kinds.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SIGNATURE_MAX   48
@@ -172,5 +173,8 @@ static inline usec_t signal_time(const struct signal *s)
 
 /* An empty signal of the kind: every field "unknown". */
 struct signal signal_make(enum signal_kind kind, enum provenance provenance);
+
+/* `pattern` is a signature, or stands for all that begin like it ("storage.*", "*"). */
+bool signature_matches(const char *pattern, const char *signature);
 
 #endif
