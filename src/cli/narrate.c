@@ -249,6 +249,13 @@ void narrate_summary(const struct story_run *run, size_t width,
             for (size_t c = 0; c < ARRAY_SIZE(heads); c++)
                 strbuf_adds(table_cell(&t), "...");
     table_print(&t, width, line, ctx);
+    if (run->attempts_dropped > 0) {
+        char more[64];
+
+        snprintf(more, sizeof(more), "%" PRIu32 " later attempts are not listed",
+                 run->attempts_dropped);
+        line(ctx, more);
+    }
     add_goodput(run, &goodput);
     if (goodput.len > 0)
         line(ctx, goodput.s);

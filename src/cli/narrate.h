@@ -14,23 +14,24 @@ void narrate_verdict(const struct story_attempt *a, struct strbuf *out);
 /* "restarting in 30s (gpu-oom without progress: retry 1 of 1)" */
 void narrate_decision(const struct story_attempt *a, struct strbuf *out);
 
-/* "no new step for 2min (1min 30s allowed); ..." of a FINDING; false: not worth a line. */
+/* "attempt 1 may hang: no new step for 2min (1min 30s allowed); ..." of a FINDING; false: not worth
+ * a line. */
 bool narrate_finding(const struct event *e, struct strbuf *out);
 
 /* "exit status 1", "killed by SIGSEGV" */
 void narrate_exit(const struct exit_fact *x, struct strbuf *out);
 
-/* "1-1200", "-" */
+/* "1-1200", "300 seen" where they have no numbers, "-" */
 void narrate_steps(const struct story_attempt *a, struct strbuf *out);
 
-/* "gpu-oom, rank 2" */
+/* "gpu-oom, rank 2", "hang: network", "-" where nothing failed */
 void narrate_cause(const struct story_attempt *a, struct strbuf *out);
 
 /* The table of attempts and the goodput, by lines of so many columns. The run must be accounted. */
 void narrate_summary(const struct story_run *run, size_t width,
                      void (*line)(void *ctx, const char *text), void *ctx);
 
-/* "running", "done", "stopped: ...", "killed with reknit" */
+/* "running", "done", "stopped", "killed" (with reknit). alive: somebody runs the job now. */
 void narrate_state(const struct story_run *run, bool alive, struct strbuf *out);
 
 #endif

@@ -102,8 +102,10 @@ static void begin_attempt(struct story_run *run, const struct event *e)
 {
     struct story_attempt *a;
 
-    if (run->attempts.n == STORY_ATTEMPTS_MAX)
+    if (run->attempts.n == STORY_ATTEMPTS_MAX) {
+        run->attempts_dropped++;
         return;
+    }
     a = VEC_PUSH(&run->attempts);
     a->number = e->attempt;
     a->started = e->time_us;
@@ -223,8 +225,9 @@ void story_add(struct story *s, const struct event *e)
         begin_attempt(run, e);
     else if (run && e->kind == EVENT_JOB_ENDED)
         end_run(run, e);
-    a = story_last_attempt(story_last_run(s));
-    if (a)
+    run = story_last_run(s);
+    a = story_last_attempt(run);
+    if (a && run->attempts_dropped == 0)
         add_to_attempt(a, e);
 }
 

@@ -50,7 +50,8 @@ struct story_run {
     struct ended_facts end;
     struct policy policy;
     VEC(struct story_attempt) attempts;
-    usec_t wall, useful; /* by story_account() */
+    uint32_t attempts_dropped; /* after those: how many are told of nowhere else */
+    usec_t wall, useful;       /* by story_account() */
 };
 
 struct story {

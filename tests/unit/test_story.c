@@ -331,6 +331,27 @@ static void many_runs_and_steps_stay_bounded(void **state)
     story_done(&b.story);
 }
 
+static void attempts_beyond_the_bound_are_counted_and_told_of_nobody_else(void **state)
+{
+    struct book b;
+    const struct story_run *run;
+
+    (void)state;
+    begin(&b);
+    for (int i = 0; i < STORY_ATTEMPTS_MAX; i++)
+        start(&b);
+    steps(&b, 1, 3);
+    for (int i = 0; i < 5; i++) {
+        start(&b);
+        steps(&b, 10, 12);
+    }
+    run = story_last_run(&b.story);
+    assert_int_equal(run->attempts.n, STORY_ATTEMPTS_MAX);
+    assert_int_equal(run->attempts_dropped, 5);
+    assert_int_equal(run->attempts.v[STORY_ATTEMPTS_MAX - 1].last_step, 3);
+    story_done(&b.story);
+}
+
 static void count_line(void *ctx, const char *text)
 {
     unsigned *n = ctx;
@@ -524,6 +545,7 @@ int main(void)
         cmocka_unit_test(numbers_that_begin_anew_prove_nothing),
         cmocka_unit_test(a_lost_run_ends_with_its_last_sign_of_life),
         cmocka_unit_test(many_runs_and_steps_stay_bounded),
+        cmocka_unit_test(attempts_beyond_the_bound_are_counted_and_told_of_nobody_else),
         cmocka_unit_test(a_long_table_is_cut_in_the_middle),
         cmocka_unit_test(without_steps_no_goodput_is_claimed),
         cmocka_unit_test(a_story_may_be_of_the_last_run_only),

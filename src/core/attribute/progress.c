@@ -6,7 +6,8 @@
 /* Steps: whether they lead forward, how long they take, what their numbers say. A step that other
  * ranks print too, or later, is no progress; a counter that starts anew is. */
 
-/* Waits and ends that the same file reported before this step are over. */
+/* The job has made a step: over are the waits that the same file reported, and its end; and what
+ * the samples said of ranks that are stopped or blocked, whichever file the step stands in. */
 static void forget_survived(struct evidence *e, uint32_t file)
 {
     if (e->waits.reporters > 0)
