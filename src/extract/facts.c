@@ -338,7 +338,7 @@ static void fill_entity(const struct line_hit *hit, const struct line *line, str
         who->local_rank = read_rank(&hit->fields[FIELD_LOCAL_RANK]);
     read_text(&hit->fields[FIELD_NODE], who->node, sizeof(who->node));
     if (!*who->node && is_report(hit->entry))
-        subject_node(line->text, line->len, hit->start, who->node);
+        subject_node(line->text, line->len, who->node);
     read_text(&hit->fields[FIELD_PEER], who->peer, sizeof(who->peer));
     read_text(&hit->fields[FIELD_ADDRESS], who->address, sizeof(who->address));
     read_text(&hit->fields[FIELD_TASKS], who->tasks, sizeof(who->tasks));

@@ -25,6 +25,7 @@
 #include "extract/prefix.h"
 #include "extract/section.h"
 #include "extract/shuffle.h"
+#include "extract/stacks.h"
 #include "extract/traceback.h"
 
 #include <assert.h>
@@ -37,7 +38,8 @@
 #define NODES_MAX        4096
 #define GARBLE_BYTES     2048
 #define GARBLE_RECORDS   64
-#define GARBLES_MAX      256          /* of one log that are read: it takes a while */
+#define GARBLES_MAX      256 /* of one log that are read: it takes a while */
+#define STACK_CONFIDENCE 40
 #define GUESS_CONFIDENCE 20           /* percent, of what a cut line would have said */
 #define OTHER_CLOCK      USEC_PER_DAY /* so far back is another clock, or another year */
 #define CUT_WORD_MIN     8            /* of a word at the end of the log that was cut */
@@ -83,6 +85,7 @@ struct record_reader {
 
     struct tracebacks *tracebacks;
     struct section section;
+    struct stacks *stacks;
     struct counters *counters;
     struct garble garble;
     unsigned garbles_read;
@@ -117,6 +120,7 @@ struct record_reader *record_reader_new(struct matcher *m, const struct scanner_
     r->clock = (struct log_clock){o->now_us > 0 ? o->now_us : USEC_UNKNOWN, USEC_UNKNOWN, 0};
     r->tracebacks = tracebacks_new();
     r->section.rank = r->section.local_rank = RANK_NONE;
+    r->stacks = stacks_new();
     r->counters = counters_new();
     r->who = (struct entity){.rank = RANK_NONE, .local_rank = RANK_NONE};
     if (o->who) {
@@ -131,6 +135,7 @@ struct record_reader *record_reader_free(struct record_reader *r)
     if (!r)
         return NULL;
     counters_free(r->counters);
+    stacks_free(r->stacks);
     tracebacks_free(r->tracebacks);
     intset_done(&r->ranks);
     intset_done(&r->labels.tasks);
@@ -269,6 +274,23 @@ static void tell_exception(struct record_reader *r, struct reading *g)
     add_remark(&signal, g->frame);
     g->told = true;
     emit(r, &signal, g->place);
+}
+
+/* A rank whose stack somebody dumps stands where it stands: the ranks are compared by core. */
+static void tell_stand(struct record_reader *r, const struct stand *stand)
+{
+    struct signal signal = signal_make(SIGNAL_COLLECTIVE, r->options.provenance);
+    STR_COPY(signal.signature, STACKS_SIGNATURE);
+    signal.role = ROLE_SYMPTOM;
+    signal.cause = CAUSE_UNKNOWN;
+    signal.blame = BLAME_RANK;
+    signal.confidence = STACK_CONFIDENCE;
+    signal.hang = true;
+    signal.who.rank = stand->rank;
+    STR_COPY(signal.collective.group, COLLECTIVE_STACKS);
+    STR_COPY(signal.collective.op, stand->at);
+    STR_COPY(signal.text, stand->frame);
+    emit(r, &signal, &(struct place){.line = stand->line, .offset = stand->offset});
 }
 
 static void tell_counter(struct record_reader *r, struct reading *g)
@@ -447,6 +469,15 @@ void record_flush(struct record_reader *r)
     r->garble.n = 0;
 }
 
+void record_end(struct record_reader *r)
+{
+    struct stand stand;
+
+    if (stacks_feed(r->stacks, NULL, 0, 0, &stand))
+        tell_stand(r, &stand);
+    record_flush(r);
+}
+
 /* Holds a record back in which nothing was found. */
 static void add_garble(struct record_reader *r, const struct reading *reading)
 {
@@ -533,6 +564,7 @@ static void fill_who(struct line *line, const struct entity *who)
 
 static void read_text(struct record_reader *r, const char *text, size_t len, struct reading *g)
 {
+    struct stand stand;
     char frame[FRAME_TEXT_MAX] = "";
     enum traceback_part part;
     bool hit;
@@ -548,6 +580,8 @@ static void read_text(struct record_reader *r, const char *text, size_t len, str
     if (g->is_continued)
         g->line.rank = r->piece_rank;
     fill_who(&g->line, &r->who);
+    if (stacks_feed(r->stacks, &g->line, g->place->line, g->place->offset, &stand))
+        tell_stand(r, &stand);
     part = tracebacks_feed(r->tracebacks, &g->line, frame);
     section_feed(&r->section, &g->line, part);
     g->is_exception = part == TRACEBACK_EXCEPTION;

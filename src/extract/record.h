@@ -27,6 +27,9 @@ void record_read(struct record_reader *r, const char *raw, size_t len, size_t se
 /* What was held back to be understood together with what follows comes out. */
 void record_flush(struct record_reader *r);
 
+/* The log ends. */
+void record_end(struct record_reader *r);
+
 /* The log ends within this record: it may have been cut in the middle of a word. */
 void record_read_last(struct record_reader *r, const char *raw, size_t len, size_t seen,
                       const struct place *place);

@@ -448,7 +448,7 @@ void scanner_finish(struct scanner *s)
         finish_carry(s, true);
         s->line++;
     }
-    record_flush(s->reader);
+    record_end(s->reader);
     s->counters.lines = s->line - 1;
     s->counters.signals = record_signals(s->reader);
 }

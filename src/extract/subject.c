@@ -138,7 +138,7 @@ static const char *skip_separators(const char *s, const char *end)
     return s;
 }
 
-/* The name in front of the report: s[0..end). One in brackets may be a tag of the collector. */
+/* The name in front of the report. One in brackets may be a tag of the collector. */
 static bool leading_name(const char *s, const char *end, struct word *ret)
 {
     bool found = false;
@@ -184,13 +184,12 @@ static bool announced_name(const char *s, const char *end, struct word *ret)
     return false;
 }
 
-bool subject_node(const char *s, size_t len, size_t at, char ret[NODE_NAME_LEN])
+bool subject_node(const char *s, size_t len, char ret[NODE_NAME_LEN])
 {
     struct word w;
 
     len = len < REPORT_MAX ? len : REPORT_MAX;
-    at = at < len ? at : len;
-    if (!leading_name(s, s + at, &w) && !announced_name(s, s + len, &w))
+    if (!leading_name(s, s + len, &w) && !announced_name(s, s + len, &w))
         return false;
     str_copy_n(ret, NODE_NAME_LEN, w.s, w.len);
     return true;

@@ -6,8 +6,7 @@
 
 #include "core/model/signal.h"
 
-/* s[0..len): a message without its prefixes; what a report says begins at s[at]. ret is written
- * only where a name is found, cut to its room. */
-bool subject_node(const char *s, size_t len, size_t at, char ret[NODE_NAME_LEN]);
+/* s[0..len): a message without its prefixes. ret is written only where a name is found. */
+bool subject_node(const char *s, size_t len, char ret[NODE_NAME_LEN]);
 
 #endif

@@ -11,8 +11,9 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "extract/line.h"
-#include "extract/prefix.h"
 #include "extract/logged.h"
+#include "extract/prefix.h"
+#include "extract/stacks.h"
 #include "extract/subject.h"
 
 #include <string.h>
@@ -187,7 +188,7 @@ static void prefixes_are_facts(void **state)
 static void a_report_names_its_node(void **state)
 {
     static const struct {
-        const char *text, *node; /* the report begins at "row" */
+        const char *text, *node;
     } rows[] = {
         {"[preflight] gx231   GPU 6: row remap failed", "gx231"},
         {"[run-b4] gx231 GPU 6: row remap failed", "gx231"},
@@ -195,6 +196,7 @@ static void a_report_names_its_node(void **state)
         {"ERROR check: 11:07:59 gx231: row remap failed", "gx231"},
         {"node=gx231 row remap failed", "gx231"},
         {"GPU 6: row remap failed on node gke-a3-pool-e653-f56a", "gke-a3-pool-e653-f56a"},
+        {"NHC: h-014: check_memory FAILED", "h-014"},
         {"GPU 6: row remap failed", ""},
         {"gpu6: row remap failed", ""},
         {"h100-sxm5: row remap failed", ""},
@@ -205,14 +207,43 @@ static void a_report_names_its_node(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        const char *at = strstr(rows[i].text, "row");
         char node[NODE_NAME_LEN] = "";
 
-        assert_int_equal(
-            subject_node(rows[i].text, strlen(rows[i].text), (size_t)(at - rows[i].text), node),
-            *rows[i].node != '\0');
+        assert_int_equal(subject_node(rows[i].text, strlen(rows[i].text), node),
+                         *rows[i].node != '\0');
         assert_string_equal(node, rows[i].node);
     }
+}
+
+static void a_stack_is_told_with_its_rank(void **state)
+{
+    static const char *const lines[] = {
+        "--- rank 5 pid 4505 ---",
+        "Process 4505: python fit.py --lora_rank 8",
+        "Thread 4505 (idle): \"MainThread\"",
+        "    get (queue.py:113)",
+        "    epoch (lab/fit_with_a_long_name.py:204)",
+        "    main (lab/fit_with_a_long_name.py:311)",
+        "Thread 4506 (idle): \"pt_autograd_0\"",
+        "    wait (threading.py:11)",
+        "    run (threading.py:12)",
+        "",
+    };
+    struct stacks *s = stacks_new();
+    struct stand stand;
+    size_t told = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        struct line l = clean(lines[i]);
+
+        told += stacks_feed(s, &l, i + 1, 0, &stand);
+    }
+    told += stacks_feed(s, NULL, 0, 0, &stand);
+    assert_int_equal(told, 1);
+    assert_int_equal(stand.rank, 5);
+    assert_int_equal(stand.line, 5);
+    assert_string_equal(stand.at, "with_a_long_name.py:204");
+    stacks_free(s);
 }
 
 /* Reads lines one after the other; returns the ranks they are given, '-' for none. */
@@ -400,6 +431,7 @@ int main(void)
         cmocka_unit_test(ray_says_how_many_lines_one_stands_for),
         cmocka_unit_test(streams_tell_processes_apart),
         cmocka_unit_test(a_report_names_its_node),
+        cmocka_unit_test(a_stack_is_told_with_its_rank),
         cmocka_unit_test(a_traceback_is_of_the_logger_above_it),
         cmocka_unit_test(a_rank_inside_a_line_is_found),
     };

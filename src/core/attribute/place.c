@@ -17,7 +17,8 @@
 
 struct scene {
     const char *node;
-    bool elsewhere; /* a witness is on another node, or nobody knows where */
+    bool elsewhere; /* a witness is on another node */
+    bool unplaced;  /* nobody knows where one is */
     struct intset ranks;
     const char *other;  /* what a witness that is no rank said: the kernel, the scheduler */
     bool others_differ; /* it said two things */
@@ -42,7 +43,7 @@ static void hear(const struct judge *j, const struct hit *h, struct scene *s)
     const char *node = roster_node_of(&j->e->roster, who);
 
     if (!node) {
-        s->elsewhere |= rank != RANK_NONE;
+        s->unplaced |= rank != RANK_NONE;
         return;
     }
     if (s->node && !streq(s->node, node))
@@ -74,7 +75,7 @@ bool culprit_by_place(struct judge *j)
     if (j->in->class == CLASS_HANG) /* who waits for a disk says nothing itself */
         witnesses += s.others_differ;
     intset_done(&s.ranks);
-    if (!s.node || s.elsewhere)
+    if (!s.node || s.elsewhere || (s.unplaced && !s.is_device))
         return false;
     if (witnesses < WITNESSES_MIN && !vote_names(j, s.node))
         return false;

@@ -157,6 +157,9 @@ static void add_holdup(struct strbuf *b, const struct judge *j)
                     "in %s number %" PRId64,
                     strbuf_str(&ranks), op, f->seq);
         break;
+    case HOLDUP_APART:
+        strbuf_addf(b, "rank %s is not at %s, where the others wait", strbuf_str(&ranks), op);
+        break;
     case HOLDUP_SILENT:
         strbuf_addf(b, "the others wait in a collective, and rank %s is not there",
                     strbuf_str(&ranks));

@@ -196,6 +196,13 @@ static bool is_desynced(const struct collective_fact *f, const struct collective
            !streq(f->op, most->op);
 }
 
+/* Elsewhere in the program, as dumps of the stacks show. */
+static bool is_apart(const struct collective_fact *f, const struct collective_fact *most)
+{
+    return streq(most->group, COLLECTIVE_STACKS) && streq(f->group, most->group) &&
+           !streq(f->op, most->op);
+}
+
 /* Not yet launched what the others wait in. */
 static bool is_behind(const struct collective_fact *f, const struct collective_fact *most)
 {
@@ -243,6 +250,8 @@ static bool judge_group(const struct group *g, struct holdup_finding *ret)
         set_position(ret, most);
     if (collect(g, most, is_desynced, &ret->ranks))
         ret->kind = HOLDUP_DESYNC;
+    else if (collect(g, most, is_apart, &ret->ranks))
+        ret->kind = HOLDUP_APART;
     else if (collect(g, most, is_behind, &ret->ranks))
         ret->kind = HOLDUP_BEHIND;
     else if (collect(g, most, is_stuck, &ret->ranks))
@@ -371,12 +380,15 @@ static bool judge_groups(const struct collectives *c, struct holdup_finding *ret
     return ret->kind != HOLDUP_UNKNOWN;
 }
 
-/* Whether a rank waits in anything: all that was enqueued may be done, and nothing else is told. */
+/* Whether a rank says that it waits in anything: all that was enqueued may be done, and where it
+ * stands in its program was told by somebody else, who may not have asked all. */
 static bool waits_in_any(const struct rank_waits *w)
 {
     for (uint32_t i = 0; w && i < w->n; i++) {
         const struct collective_fact *f = &w->wait[i].fact;
 
+        if (streq(f->group, COLLECTIVE_STACKS))
+            continue;
         if (f->seq != NUMBER_NONE || *f->op || f->enqueued == NUMBER_NONE ||
             f->enqueued != f->completed)
             return true;

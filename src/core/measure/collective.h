@@ -41,6 +41,7 @@ enum holdup {
     HOLDUP_DESYNC,  /* at one sequence number a few ranks run another operation */
     HOLDUP_BEHIND,  /* a few ranks have not launched what the others wait for */
     HOLDUP_STUCK,   /* a few ranks are still in what the others have finished */
+    HOLDUP_APART,   /* a few ranks stand elsewhere in their program than the others */
     HOLDUP_SILENT,  /* the ranks that report wait for a few that say nothing */
 };
 

@@ -100,6 +100,8 @@ struct phase_fact {
     enum edge edge;
 };
 
+#define COLLECTIVE_STACKS "stacks" /* group: what is told is where in its program a rank stands */
+
 struct collective_fact {
     char group[40];    /* process group, "" unknown */
     char op[24];       /* "ALLREDUCE", "" unknown */
