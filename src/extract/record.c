@@ -21,7 +21,6 @@
 #include "extract/counter.h"
 #include "extract/facts.h"
 #include "extract/line.h"
-#include "extract/logged.h"
 #include "extract/prefix.h"
 #include "extract/section.h"
 #include "extract/shuffle.h"
@@ -81,7 +80,6 @@ struct record_reader {
     int32_t piece_rank; /* of whoever printed the end of the last piece of a long record */
     struct line first;  /* what the first record of line first_line has in front */
     uint64_t first_line;
-    struct logged logged;
 
     struct tracebacks *tracebacks;
     struct section section;
@@ -576,7 +574,6 @@ static void read_text(struct record_reader *r, const char *text, size_t len, str
         return;
     read_label(&r->labels, &g->line);
     inherit(r, &g->line, g->place->line);
-    logged_follow(&r->logged, &g->line, g->place->line);
     if (g->is_continued)
         g->line.rank = r->piece_rank;
     fill_who(&g->line, &r->who);

@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "extract/line.h"
-#include "extract/logged.h"
 #include "extract/prefix.h"
 #include "extract/stacks.h"
 #include "extract/subject.h"
@@ -246,54 +245,6 @@ static void a_stack_is_told_with_its_rank(void **state)
     stacks_free(s);
 }
 
-/* Reads lines one after the other; returns the ranks they are given, '-' for none. */
-static const char *ranks_of(const char *const *lines, size_t n)
-{
-    static char ranks[16];
-    struct logged logged = {0};
-
-    assert_true(n < sizeof(ranks));
-    for (size_t i = 0; i < n; i++) {
-        struct line l = clean(lines[i]);
-
-        logged_follow(&logged, &l, i + 1);
-        ranks[i] = l.rank == RANK_NONE ? '-' : (char)('0' + l.rank);
-    }
-    ranks[n] = '\0';
-    return ranks;
-}
-
-static void a_traceback_is_of_the_logger_above_it(void **state)
-{
-    static const char *const logged[] = {
-        "2024-06-18 22:05:00,000 | n3 | r7 | ERROR | worker 5 raised",
-        "Traceback (most recent call last):",
-        "  File \"a.py\", line 1",
-        "KeyError: 'x'",
-        "",
-        "During handling of the above exception, another exception occurred:",
-        "Traceback (most recent call last):",
-        "  File \"a.py\", line 2",
-        "ValueError: y",
-        "srun: error: n4: task 9: Aborted",
-    };
-    static const char *const apart[] = {
-        "2024-06-18 22:05:00,000 | n3 | r7 | ERROR | worker 5 raised",
-        "something else",
-        "Traceback (most recent call last):",
-        "KeyError: 'x'",
-    };
-    static const char *const no_error[] = {
-        "2024-06-18 22:05:00,000 | n3 | r7 | INFO | step 5",
-        "Traceback (most recent call last):",
-        "KeyError: 'x'",
-    };
-
-    assert_string_equal(ranks_of(logged, ARRAY_SIZE(logged)), "7777--777-");
-    assert_string_equal(ranks_of(apart, ARRAY_SIZE(apart)), "7---");
-    assert_string_equal(ranks_of(no_error, ARRAY_SIZE(no_error)), "7--");
-}
-
 /* Whether it is the rank too, only the whole log can tell (record.c). */
 static void a_label_is_a_task_and_no_rank(void **state)
 {
@@ -432,7 +383,6 @@ int main(void)
         cmocka_unit_test(streams_tell_processes_apart),
         cmocka_unit_test(a_report_names_its_node),
         cmocka_unit_test(a_stack_is_told_with_its_rank),
-        cmocka_unit_test(a_traceback_is_of_the_logger_above_it),
         cmocka_unit_test(a_rank_inside_a_line_is_found),
     };
 
