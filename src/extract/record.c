@@ -147,11 +147,6 @@ uint64_t record_steps(const struct record_reader *r)
     return r->steps;
 }
 
-uint64_t record_signals(const struct record_reader *r)
-{
-    return r->signals;
-}
-
 static void emit(struct record_reader *r, struct signal *signal, const struct place *place)
 {
     signal->file = r->options.file;

@@ -44,6 +44,5 @@ enum record_weight {
 enum record_weight record_weigh(struct record_reader *r, const char *raw, size_t len);
 
 uint64_t record_steps(const struct record_reader *r); /* step signals so far */
-uint64_t record_signals(const struct record_reader *r);
 
 #endif

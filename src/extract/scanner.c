@@ -135,7 +135,6 @@ static void read_long_record(struct scanner *s, const char *raw, size_t len, uin
 {
     size_t seen = 0;
 
-    s->counters.cut_lines += len > RECORD_BYTES;
     while (len > RECORD_BYTES) {
         read_record(s, raw, RECORD_BYTES, seen, offset);
         seen = OVERLAP_BYTES;
@@ -309,7 +308,6 @@ static void extend_carry(struct scanner *s, const char *data, size_t len)
         len -= n;
         if (s->carry_len < RECORD_BYTES)
             return;
-        s->counters.cut_lines += !s->carry_is_piece;
         read_record(s, s->carry, s->carry_len, s->carry_is_piece ? OVERLAP_BYTES : 0,
                     s->carry_from);
         memmove(s->carry, s->carry + s->carry_len - OVERLAP_BYTES, OVERLAP_BYTES);
@@ -434,7 +432,6 @@ void scanner_flush(struct scanner *s)
     if (fill > 0)
         process(s, s->next, fill, fill <= SMALL_BYTES);
     record_flush(s->reader);
-    s->counters.signals = record_signals(s->reader);
 }
 
 void scanner_finish(struct scanner *s)
@@ -450,7 +447,6 @@ void scanner_finish(struct scanner *s)
     }
     record_end(s->reader);
     s->counters.lines = s->line - 1;
-    s->counters.signals = record_signals(s->reader);
 }
 
 const struct scanner_counters *scanner_counters(const struct scanner *s)

@@ -18,8 +18,6 @@ struct scanner_options {
 
 struct scanner_counters {
     uint64_t bytes, lines; /* lines: LF, and text behind the last one */
-    uint64_t signals;
-    uint64_t cut_lines; /* lines that were longer than the window */
 };
 
 struct scanner;
