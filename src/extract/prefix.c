@@ -142,6 +142,30 @@ static size_t take_label(struct prefix *p, struct cursor c)
     return (size_t)(c.s - from);
 }
 
+/* "[p2] ", "[proc 2]: ", "[task2] ": like the labels of srun. */
+static size_t take_process_label(struct prefix *p, struct cursor c)
+{
+    static const char *const words[] = {"[process", "[proc", "[task", "[p"};
+    const char *from = c.s;
+    size_t i = 0;
+    int64_t n;
+
+    while (i < ARRAY_SIZE(words) && !skip_text(&c, words[i]))
+        i++;
+    if (i == ARRAY_SIZE(words) || p->found & FOUND_LABEL || p->line->rank != RANK_NONE)
+        return 0;
+    skip_blank(&c);
+    if (!skip_number(&c, &n) || n > 99999 || !skip_text(&c, "]"))
+        return 0;
+    skip_text(&c, ":");
+    if (!skip_text(&c, " "))
+        return 0;
+    p->found |= FOUND_LABEL;
+    p->line->label = (int32_t)n;
+    mix_stream(p->line, "label", n);
+    return (size_t)(c.s - from);
+}
+
 /* "[29] ", "[29]: " of Hydra and of many programs: what number it is, the log as a whole must say.
  */
 static void note_mark(struct prefix *p)
@@ -591,7 +615,8 @@ static size_t take_in_brackets(struct prefix *p, struct cursor c)
     if ((n = take_bracketed(l, c, "[rank", &l->rank)) > 0 || (n = take_speaker(l, c)) > 0 ||
         (n = take_bracketed(l, c, "[default", &l->local_rank)) > 0 || (n = take_mpirun(l, c)) > 0 ||
         (n = take_pod(l, c)) > 0 || (n = take_host_label(p, c)) > 0 ||
-        (n = take_collected(p, c)) > 0 || (n = take_uptime(p, c)) > 0)
+        (n = take_collected(p, c)) > 0 || (n = take_process_label(p, c)) > 0 ||
+        (n = take_uptime(p, c)) > 0)
         return n;
     return take_clock(p, c);
 }

@@ -150,8 +150,10 @@ static const struct rule {
      "[^:]{0,20}:"},
     {STANCE_QUOTES, PART_LINE,
      "^(?:FAILED|ERROR|PASSED|XFAIL|XPASS|SKIPPED|RERUN) \\S+\\.py(?:::| )|^E {3,}\\S|\\.py::\\w+"},
+    {STANCE_QUOTES, PART_BEFORE, "\\bQ: .{3,200}\\bA: "},
     {STANCE_QUOTES, PART_BEFORE,
-     "^\\W*(?i:(?:sample|generated|model|example|decoded|user|eval)(?:[ _-]#?\\d+)?[ _-]"
+     "^(?:\\W|\\b(?i:rank|step|iter|iteration|gpu|epoch)[ "
+     ":=#]{0,2}\\d+)*(?i:(?:sample|generated|model|example|decoded|user|eval)(?:[ _-]#?\\d+)?[ _-]"
      "(?:text|outputs?|prompts?|samples?|completions?|messages?|inputs?|generations?|answers?)|"
      "prompts?|completions?|questions?|answers?|instructions?|human|assistant|user|caption|"
      "continuation|generat(?:ed|ion)|decoded|q|a)(?: ?#?\\d+)?[\"']?\\s*(?::|=>|>) "},

@@ -36,6 +36,7 @@
 #define END_CERTAIN       50 /* confidence of a line that tells of an end by itself */
 #define GRADIENT_LOST     20 /* lines in a row with nan: more than a loss scale needs to settle */
 #define ADRIFT_WORTH      65 /* percent of its confidence */
+#define INTERRUPT_CERTAIN 50 /* of a word that ended the job, whatever was before */
 #define NOTHING_TOLD      20 /* confidence when no line was understood */
 
 static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
@@ -359,6 +360,16 @@ static bool sat_out_limit(const struct judge *j)
            j->interrupt->s.time_us == USEC_UNKNOWN;
 }
 
+/* A launcher that was told to end after a process of it had failed: whoever told it, cleared up. */
+static bool failed_before_interrupt(const struct judge *j)
+{
+    const struct hit *i = j->interrupt;
+
+    return i && i->s.layer != LAYER_SCHEDULER && i->s.confidence < INTERRUPT_CERTAIN &&
+           j->first_exit && j->first_exit->has_code && j->first_exit->code > 0 &&
+           j->first_exit->order < i->order;
+}
+
 static bool rule_interrupted(struct judge *j)
 {
     if (!j->interrupt && j->ending != ENDING_REQUESTED)
@@ -368,6 +379,8 @@ static bool rule_interrupted(struct judge *j)
         return true;
     }
     j->interrupt = reason_of_interrupt(j);
+    if (failed_before_interrupt(j))
+        return false;
     j->idle = idle_before_interrupt(j);
     if (sat_out_limit(j) || (j->in->finished && j->idle > FINISHED_GRACE)) {
         set(j, CLASS_HANG, CAUSE_FRAMEWORK, 60);
