@@ -101,7 +101,7 @@ static bool is_rereadable(const char *path)
 static void remember_attempt(struct reading *r)
 {
     struct dossier *d = r->d;
-    struct attempt *a;
+    struct dossier_attempt *a;
 
     if (d->attempts.n == ATTEMPTS_MAX) {
         VEC_REMOVE(&d->attempts, 0);

@@ -25,7 +25,7 @@ struct dossier_file {
 };
 
 /* An earlier attempt, as the part of one file shows it. */
-struct attempt {
+struct dossier_attempt {
     uint32_t file;
     uint64_t first_line, last_line;
     struct incident incident;
@@ -33,7 +33,7 @@ struct attempt {
 
 struct dossier {
     VEC(struct dossier_file) files;
-    VEC(struct attempt) attempts;
+    VEC(struct dossier_attempt) attempts;
     uint64_t attempts_dropped; /* before those */
     uint64_t signals;          /* lines that told something */
     struct incident incident;  /* of the last attempt */

@@ -104,14 +104,6 @@ static void feed_series(struct series **list, uint32_t *n, const struct series_r
         series_add(series, value, s);
 }
 
-static void window_push(struct series_window *w, int64_t v)
-{
-    w->v[w->next] = v;
-    w->next = (w->next + 1) % SERIES_WINDOW;
-    if (w->n < SERIES_WINDOW)
-        w->n++;
-}
-
 /* Lines may be far apart, or sampled: what is learned is the time of one step. Where programs do
  * not print it, it is measured by their clocks, whose seconds are too coarse for quick lines. */
 static void note_gap(struct pace *p, const struct signal *s, usec_t now)
@@ -125,7 +117,7 @@ static void note_gap(struct pace *p, const struct signal *s, usec_t now)
     gap = now - p->last_us;
     if (s->step.step != STEP_NONE && p->last.step != STEP_NONE && s->step.step > p->last.step)
         steps = s->step.step - p->last.step;
-    window_push(&p->gap, gap / steps);
+    series_window_add(&p->gap, gap / steps);
     if (gap >= COARSE_CLOCK)
         p->by_clock = gap / steps;
     if (gap > p->max_gap)
@@ -150,19 +142,6 @@ void gather_sign_of_work(struct evidence *e)
     e->silence_lines = 0;
 }
 
-static struct sample sample_at(const struct signal *s)
-{
-    struct sample p = {.value = METRIC_NAN,
-                       .step = s->step.step,
-                       .time_us = signal_time(s),
-                       .file = s->file,
-                       .line = s->line,
-                       .offset = s->offset};
-
-    STR_COPY(p.text, s->text);
-    return p;
-}
-
 static void note_progress_line(struct evidence *e, const struct signal *s, usec_t now)
 {
     struct pace *p = &e->pace;
@@ -170,7 +149,7 @@ static void note_progress_line(struct evidence *e, const struct signal *s, usec_
     if (!is_latest(p, s, now))
         return;
     note_gap(p, s, now);
-    p->last = sample_at(s);
+    p->last = sample_of(s, METRIC_NAN);
     if (now != USEC_UNKNOWN)
         p->last_us = now;
     p->any = true;
@@ -185,7 +164,7 @@ static void note_gradient(struct pace *p, const struct signal *s)
     if (s->step.grad_norm == NUMBER_NONE)
         return;
     if (nan && p->nan_run == 0)
-        p->nan = sample_at(s);
+        p->nan = sample_of(s, METRIC_NAN);
     p->nan_run = nan ? p->nan_run + 1 : 0;
 }
 
@@ -233,7 +212,7 @@ static void feed_values(struct evidence *e, const struct signal *s)
 
     note_gradient(&e->pace, s);
     if (s->step.duration != NUMBER_NONE)
-        window_push(&e->pace.step, s->step.duration);
+        series_window_add(&e->pace.step, s->step.duration);
     feed_series(e->loss, &e->n_loss, &series_loss, s->step.loss, s);
     feed_series(e->time, &e->n_time, &series_step_time, took, s);
     if (s->step.rate != NUMBER_NONE && s->step.rate > 0)

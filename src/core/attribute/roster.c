@@ -36,10 +36,10 @@ static int32_t node_index(struct roster *r, const char *name)
     return (int32_t)r->nodes.n - 1;
 }
 
-static struct place *place_of(struct roster *r, int32_t rank)
+static struct roster_place *place_of(struct roster *r, int32_t rank)
 {
     while (r->places.n <= (size_t)rank)
-        *VEC_PUSH(&r->places) = (struct place){.node = -1, .local_rank = RANK_NONE};
+        *VEC_PUSH(&r->places) = (struct roster_place){.node = -1, .local_rank = RANK_NONE};
     return &r->places.v[rank];
 }
 
@@ -90,7 +90,7 @@ static void add_tasks(struct roster *r, const struct entity *who)
 
 void roster_add(struct roster *r, const struct entity *who)
 {
-    struct place *p;
+    struct roster_place *p;
 
     if (*who->address && *who->node)
         add_address(r, who);
@@ -127,7 +127,7 @@ bool roster_is_alone(const struct roster *r)
     return r->ranks.n == 0 || (r->ranks.n == 1 && r->ranks.v[0] == 0);
 }
 
-static const struct place *find_place(const struct roster *r, int32_t rank)
+static const struct roster_place *find_place(const struct roster *r, int32_t rank)
 {
     return rank >= 0 && (size_t)rank < r->places.n ? &r->places.v[rank] : NULL;
 }
@@ -150,7 +150,7 @@ static const char *node_of_task(const struct roster *r, int32_t task)
 
 const char *roster_node(const struct roster *r, int32_t rank)
 {
-    const struct place *p = find_place(r, rank);
+    const struct roster_place *p = find_place(r, rank);
 
     if (p && p->node >= 0)
         return r->nodes.v[p->node];
@@ -158,7 +158,7 @@ const char *roster_node(const struct roster *r, int32_t rank)
 }
 
 /* A number of a process means something on its own node only. */
-static bool may_be_on(const struct roster *r, const struct place *p, const char *node)
+static bool may_be_on(const struct roster *r, const struct roster_place *p, const char *node)
 {
     return p->node < 0 || !*node || streq(r->nodes.v[p->node], node);
 }
@@ -208,7 +208,7 @@ const char *roster_node_of(const struct roster *r, const struct entity *who)
 
 const char *roster_device(const struct roster *r, int32_t rank)
 {
-    const struct place *p = find_place(r, rank);
+    const struct roster_place *p = find_place(r, rank);
 
     return p && *p->device ? p->device : NULL;
 }

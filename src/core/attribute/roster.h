@@ -12,7 +12,7 @@
 #define ROSTER_NODES      4096
 #define ROSTER_TASK_LISTS 1024
 
-struct place {
+struct roster_place {
     int32_t node;                 /* index into nodes, -1 unknown */
     int32_t local_rank;           /* RANK_NONE unknown */
     char device[DEVICE_NAME_LEN]; /* "" unknown */
@@ -33,7 +33,7 @@ struct own_address {
 
 struct roster {
     struct intset ranks;
-    VEC(struct place) places; /* by rank */
+    VEC(struct roster_place) places; /* by rank */
     VEC(char *) nodes;
     VEC(struct own_address) addresses;
     VEC(struct node_tasks) tasks;

@@ -95,7 +95,7 @@ static int64_t deviation_of(const struct series_window *w, int64_t level)
     return series_median(d, w->n) * 1483 / 1000; /* 1.4826 MAD: sigma of a normal distribution */
 }
 
-static void window_add(struct series_window *w, int64_t value)
+void series_window_add(struct series_window *w, int64_t value)
 {
     w->v[w->next] = value;
     w->next = (w->next + 1) % SERIES_WINDOW;
@@ -129,7 +129,7 @@ static bool leaves_band(const struct series *s)
            s->smooth > s->level + (leap > noise ? leap : noise);
 }
 
-static struct sample sample_of(const struct signal *from, int64_t value)
+struct sample sample_of(const struct signal *from, int64_t value)
 {
     struct sample p = {
         .value = value,
@@ -225,7 +225,7 @@ static void open_rise(struct series *s, int64_t limit)
             continue;
         }
         keep_onset(s, p);
-        window_add(&s->after, p->value);
+        series_window_add(&s->after, p->value);
         s->open_n++;
     }
 }
@@ -233,7 +233,7 @@ static void open_rise(struct series *s, int64_t limit)
 static void follow_rise(struct series *s, int64_t value)
 {
     s->open_n++;
-    window_add(&s->after, value);
+    series_window_add(&s->after, value);
     keep_onset(s, recent_at(s, 0));
     if (s->smooth > s->peak)
         s->peak = s->smooth;
@@ -267,7 +267,7 @@ void series_add(struct series *s, int64_t value, const struct signal *from)
         open_rise(s, s->level + threshold(s));
         return;
     }
-    window_add(&s->before, value);
+    series_window_add(&s->before, value);
     if (s->before.n < SERIES_WINDOW || s->n % REFRESH_EVERY == 0)
         refresh_level(s);
 }

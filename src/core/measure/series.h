@@ -39,6 +39,11 @@ struct series_window {
     uint32_t n, next;
 };
 
+void series_window_add(struct series_window *w, int64_t value);
+
+/* value: METRIC_NAN where none belongs to the line. */
+struct sample sample_of(const struct signal *from, int64_t value);
+
 struct series {
     const struct series_rule *rule;
     char signature[SIGNATURE_MAX]; /* of the lines it is read from */
@@ -74,7 +79,7 @@ void series_add(struct series *s, int64_t value, const struct signal *from);
 /* Whether the series ends before the step: another file goes on where its own ended. */
 bool series_precedes(const struct series *s, const struct signal *step);
 
-int64_t series_level_after(const struct series *s);  /* of the rise that goes on, or NUMBER_NONE */
+int64_t series_level_after(const struct series *s); /* of the rise that goes on, or NUMBER_NONE */
 
 bool series_beyond(const struct series *s, const struct sample *p); /* above the band */
 /* i-th last value, 0 = the newest; NULL: not kept. */
