@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/form.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -149,6 +150,12 @@ static const cyaml_schema_field_t policy_schema_fields[] = {
                             struct raw_policy, causes, causes_fields),
     CYAML_FIELD_END,
 };
+/* The schemas speak of the same places, and each has an end. */
+static_assert(ARRAY_SIZE(hang_fields) == ARRAY_SIZE(hang_keys) + 1, "a key of hang is missing");
+static_assert(ARRAY_SIZE(cause_fields) == ARRAY_SIZE(cause_keys) + 1, "a key of causes is missing");
+static_assert(ARRAY_SIZE(causes_fields) == CAUSE_MAX, "a cause is missing");
+static_assert(ARRAY_SIZE(policy_schema_fields) == ARRAY_SIZE(top_keys) + 3, "a key is missing");
+
 static const cyaml_schema_value_t policy_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_policy, policy_schema_fields),
 };

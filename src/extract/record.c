@@ -480,6 +480,7 @@ static void add_garble(struct record_reader *r, const struct reading *reading)
 
     if (g->n == GARBLE_RECORDS || g->len + n > GARBLE_BYTES)
         record_flush(r);
+    assert(g->n < GARBLE_RECORDS && g->len + n <= GARBLE_BYTES);
     g->records[g->n].at = g->len;
     g->records[g->n].place = *reading->place;
     g->records[g->n++].line = *line;

@@ -302,6 +302,7 @@ static void extend_carry(struct scanner *s, const char *data, size_t len)
     while (len > 0) {
         size_t room = RECORD_BYTES - s->carry_len, n = len < room ? len : room;
 
+        assert(s->carry_len < RECORD_BYTES); /* so room > 0, and this ends */
         memcpy(s->carry + s->carry_len, data, n);
         s->carry_len += n;
         data += n;

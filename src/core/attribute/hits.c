@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 
+#include <assert.h>
 #include <sys/types.h>
 
 /* Each stream counts its steps forward (`advance`); a hit remembers the count at which it was
@@ -67,6 +68,7 @@ static uint64_t hit_key(const struct signal *s)
 
 static struct hit *find_hit(struct evidence *e, uint64_t key)
 {
+    assert(e->keys.n == e->hits.n);
     VEC_FOREACH (&e->keys, k)
         if (*k == key)
             return &e->hits.v[k - e->keys.v];
@@ -121,6 +123,7 @@ static struct hit *new_hit(struct evidence *e, const struct signal *s)
     struct signature_facts *g;
     ssize_t i;
 
+    assert(e->keys.n == e->hits.n && e->hits.n <= HITS_MAX);
     if (e->hits.n < HITS_MAX) {
         VEC_PUSH(&e->keys);
         return VEC_PUSH(&e->hits);
