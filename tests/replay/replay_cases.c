@@ -6,9 +6,9 @@
  *
  * A case is a file NAME.jsonl: a sentence behind "#" that says what is right about it, then events,
  * one JSON object a line, as `reknit run` recorded them or as somebody wrote them: inputs, each
- * followed by what core is to derive from it. To add one, put it into cases/; nothing else is needed.
- * A case that somebody writes needs the inputs alone, with time_us, and no seq: --update adds the
- * rest, and the diff is there to be read. */
+ * followed by what core is to derive from it. To add one, put it into cases/; nothing else is
+ * needed. A case that somebody writes needs the inputs alone, with time_us, and no seq: --update
+ * adds the rest, and the diff is there to be read. */
 
 #include "base/cleanup.h"
 #include "base/str.h"
