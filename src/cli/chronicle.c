@@ -16,15 +16,14 @@
 
 #define RUNS_LOOKED_THROUGH 1000
 
+static void tell_story(void *ctx, const struct event *event)
+{
+    story_add(ctx, event);
+}
+
 static int read_events(struct journal *j, struct story *s, struct err *e)
 {
-    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
-    _cleanup_(freep) struct event *event = xnew(struct event);
-    int r = journal_read(j, 0, &cursor, e);
-
-    while (r >= 0 && (r = journal_next(cursor, event, e)) > 0)
-        story_add(s, event);
-    return r;
+    return journal_each(j, 0, tell_story, s, e);
 }
 
 static int read_journal(const char *path, const char *name, bool alive, struct story *ret,

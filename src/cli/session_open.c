@@ -72,30 +72,32 @@ int session_load_policy(struct session *s, struct err *e)
     return policy_load(found, &s->policy, e);
 }
 
+static void tell_story(void *ctx, const struct event *event)
+{
+    story_add_tail(ctx, event);
+}
+
 /* The newest events alone: enough to say where a run was when it was killed. */
 static int read_tail(struct session *s, struct err *e)
 {
-    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
-    _cleanup_(freep) struct event *event = xnew(struct event);
     uint64_t last = journal_last_seq(s->journal);
-    int r = journal_read(s->journal, last > TAIL_EVENTS ? last - TAIL_EVENTS : 0, &cursor, e);
 
-    while (r >= 0 && (r = journal_next(cursor, event, e)) > 0)
-        story_add_tail(&s->story, event);
-    return r;
+    return journal_each(s->journal, last > TAIL_EVENTS ? last - TAIL_EVENTS : 0, tell_story,
+                        &s->story, e);
+}
+
+static void fold(void *ctx, const struct event *event)
+{
+    core_fold(ctx, event);
 }
 
 /* What the journal taught about the job's rhythm, for the one that begins now. */
 static int read_learned(struct session *s, struct err *e)
 {
-    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
     _cleanup_(core_freep) struct core *core = core_new();
-    _cleanup_(freep) struct event *event = xnew(struct event);
-    int r = journal_read(s->journal, 0, &cursor, e);
+    int r = journal_each(s->journal, 0, fold, core, e);
     const struct job *job;
 
-    while (r >= 0 && (r = journal_next(cursor, event, e)) > 0)
-        core_fold(core, event);
     job = r >= 0 ? model_job(core_model(core), s->o->name) : NULL;
     if (job)
         timing_tell(&job->timing, &s->learned);

@@ -471,3 +471,15 @@ int journal_next(struct journal_cursor *c, struct event *ret, struct err *e)
         return db_error(sqlite3_db_handle(c->select), e);
     }
 }
+
+int journal_each(struct journal *j, uint64_t after,
+                 void (*fn)(void *ctx, const struct event *event), void *ctx, struct err *e)
+{
+    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
+    _cleanup_(freep) struct event *event = xnew(struct event);
+    int r = journal_read(j, after, &cursor, e);
+
+    while (r >= 0 && (r = journal_next(cursor, event, e)) > 0)
+        fn(ctx, event);
+    return r;
+}

@@ -44,4 +44,8 @@ DEFINE_CLEANUP(struct journal_cursor *, journal_cursor_free);
 /* 1 and the event, 0 at the end, negative errno. */
 int journal_next(struct journal_cursor *c, struct event *ret, struct err *e);
 
+/* Hands over all events after that number. 0 or negative errno. */
+int journal_each(struct journal *j, uint64_t after,
+                 void (*fn)(void *ctx, const struct event *event), void *ctx, struct err *e);
+
 #endif

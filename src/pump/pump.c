@@ -215,20 +215,22 @@ static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
     return 0;
 }
 
+static void fold_event(void *ctx, const struct event *event)
+{
+    struct pump *p = ctx;
+
+    core_fold(p->core, event);
+    if (p->handlers.past)
+        p->handlers.past(p->ctx, event);
+    /* Time never runs backwards in a journal, whatever the wall clock did since. */
+    if (event->time_us > pump_now(p))
+        p->clock_offset += event->time_us - pump_now(p);
+}
+
 static int fold(struct pump *p, struct err *e)
 {
-    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
-    _cleanup_(freep) struct event *event = xnew(struct event);
-    int r = journal_read(p->journal, 0, &cursor, e);
+    int r = journal_each(p->journal, 0, fold_event, p, e);
 
-    while (r >= 0 && (r = journal_next(cursor, event, e)) > 0) {
-        core_fold(p->core, event);
-        if (p->handlers.past)
-            p->handlers.past(p->ctx, event);
-        /* Time never runs backwards in a journal, whatever the wall clock did since. */
-        if (event->time_us > pump_now(p))
-            p->clock_offset += event->time_us - pump_now(p);
-    }
     p->next_seq = journal_last_seq(p->journal) + 1;
     return r;
 }
