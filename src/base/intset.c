@@ -120,10 +120,10 @@ int intset_parse(struct intset *s, const char *text)
             return -ERANGE;
         for (int32_t v = first; v <= last; v++)
             intset_add(s, v);
-        if (*text == ',')
-            text++;
-        else if (*text)
+        if (*text && *text != ',')
             return -EINVAL;
+        text += *text == ',';
+        text += strspn(text, " ");
     }
     return 0;
 }

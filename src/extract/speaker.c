@@ -85,7 +85,8 @@ static bool skip_close(struct cursor *c, char open, bool glued)
                (skip_char(c, ':') || c->s < c->end);
     if (skip_char(c, ':'))
         return c->s == c->end || *c->s == ' ' || glued;
-    if (skip_char(&bar, ' ') && bar.s < bar.end && strchr("|-", *bar.s)) {
+    if (skip_char(&bar, ' ') && bar.s < bar.end && strchr("|-", *bar.s) &&
+        !(bar.s + 1 < bar.end && bar.s[1] == '-')) { /* a dash of prose */
         c->s = bar.s + 1;
         return true;
     }

@@ -24,6 +24,7 @@
 
 #define FRAMES_MAX  64 /* of a thread; of a deeper one the last place is used again */
 #define HEADER_LIFE 6  /* lines from one that names the rank to the thread */
+#define LEAD_MAX    64
 
 struct frame {
     uint64_t line, offset;
@@ -34,6 +35,7 @@ struct stacks {
     int32_t rank; /* that was named last */
     unsigned life;
     bool in_main;
+    size_t lead; /* bytes in front of the thread's line, and so of its frames */
     size_t n;
     struct frame frames[FRAMES_MAX];
 };
@@ -53,15 +55,15 @@ struct stacks *stacks_free(struct stacks *s)
 }
 
 /* "    epoch (train.py:204)" */
-static bool is_frame(const struct line *l)
+static bool is_frame(const struct line *l, size_t lead)
 {
-    const char *end = l->text + l->len, *digit = end - 2;
+    const char *text = l->text + lead, *end = l->text + l->len, *digit = end - 2;
 
-    if (l->len < 8 || memcmp(l->text, "    ", 4) != 0 || end[-1] != ')')
+    if (l->len < lead + 8 || memcmp(text, "    ", 4) != 0 || end[-1] != ')')
         return false;
-    while (digit > l->text && isdigit((unsigned char)*digit))
+    while (digit > text && isdigit((unsigned char)*digit))
         digit--;
-    return digit < end - 2 && *digit == ':' && memchr(l->text, '(', l->len);
+    return digit < end - 2 && *digit == ':' && memchr(text, '(', (size_t)(end - text));
 }
 
 static void add_frame(struct stacks *s, const struct line *l, uint64_t line, uint64_t offset)
@@ -70,7 +72,7 @@ static void add_frame(struct stacks *s, const struct line *l, uint64_t line, uin
 
     f->line = line;
     f->offset = offset;
-    str_sanitize(f->text, sizeof(f->text), l->text + 4, l->len - 4);
+    str_sanitize(f->text, sizeof(f->text), l->text + s->lead + 4, l->len - s->lead - 4);
 }
 
 /* "train.py" of "epoch (train.py:204)" */
@@ -149,14 +151,21 @@ static int32_t rank_in(const struct line *l)
     return n > 0 ? rank : RANK_NONE;
 }
 
-static bool begins(const struct line *l, const char *word)
+/* Where the word begins the message: whoever collected the dumps may stand in front of it, in a
+ * column or with a colon or bracket. */
+static const char *find_begin(const struct line *l, const char *word)
 {
-    return l->len > strlen(word) && memcmp(l->text, word, strlen(word)) == 0;
+    const char *at = memmem(l->text, l->len < LEAD_MAX ? l->len : LEAD_MAX, word, strlen(word));
+
+    return at && (at == l->text || (at - l->text > 1 && at[-1] == ' ' && strchr("|:]>", at[-2])))
+               ? at
+               : NULL;
 }
 
 static void read_header(struct stacks *s, const struct line *l)
 {
-    bool command = begins(l, "Process ");
+    const char *thread = find_begin(l, "Thread ");
+    bool command = find_begin(l, "Process ");
     int32_t rank = l->rank != RANK_NONE ? l->rank : command ? RANK_NONE : rank_in(l);
 
     if (rank != RANK_NONE) {
@@ -165,7 +174,8 @@ static void read_header(struct stacks *s, const struct line *l)
     } else if (s->life == 0 || --s->life == 0) {
         s->rank = RANK_NONE;
     }
-    s->in_main = begins(l, "Thread ") && memmem(l->text, l->len, "\"MainThread\"", 12);
+    s->in_main = thread && memmem(l->text, l->len, "\"MainThread\"", 12);
+    s->lead = thread ? (size_t)(thread - l->text) : 0;
 }
 
 bool stacks_feed(struct stacks *s, const struct line *l, uint64_t line, uint64_t offset,
@@ -175,7 +185,7 @@ bool stacks_feed(struct stacks *s, const struct line *l, uint64_t line, uint64_t
 
     if (l && l->len == 0)
         return false;
-    if (l && s->in_main && is_frame(l)) {
+    if (l && s->in_main && is_frame(l, s->lead)) {
         add_frame(s, l, line, offset);
         return false;
     }

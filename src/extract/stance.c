@@ -86,6 +86,9 @@ static const struct rule {
      "detector|guard|protection|callback|hook|tests?|simulation|monitor(?:ing)?|watcher|listener|"
      "notices?)\\b(?: [A-Za-z_-]+){0,2}?:? (?i:enabled|disabled|installed|registered|active|"
      "started|passed|ok|succeeded|skipped|ready|running|set up|is on|is off|on$|true$)\\b"},
+    {STANCE_WATCHES, PART_ACROSS,
+     "\\b(?i:poll(?:s|ing)|watch(?:es|ing)) (?:[\\w/-]+ ){1,4}?for\\b"
+     "(?!.*\\b(?i:fail(?:s|ed|ure)?|exceeded|positive|unhealthy|bad)\\b)[^:;.]{0,120}"},
     {STANCE_WATCHES, PART_CLAUSE,
      "\\b(?i:handler|hook|callback|listener|watcher|detector|guard|monitor)s? (?:for|on|against) "
      "[^:]{0,20}$"},

@@ -3,6 +3,8 @@
 
 #include "base/str.h"
 
+#include <string.h>
+
 /* Who is to blame. Wrongly blaming is worse than blaming nobody, so every name needs a reason:
  *
  *   a device    the hardware text or the kernel names it
@@ -268,6 +270,61 @@ static void name_told(struct judge *j, bool surely)
     }
 }
 
+/* Reports of what communicators and runtimes know give nodes where their ranks mean nothing to
+ * others. */
+static void name_told_nodes(struct judge *j)
+{
+    struct culprits *c = &j->in->culprits;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (s->role != ROLE_CONFIRM || s->blame != BLAME_NODE || !s->hang ||
+            s->confidence < TOLD_CONFIDENCE || !*s->who.node)
+            continue;
+        culprit_node(j, s->who.node);
+        culprit_rank(j, roster_rank_of(&j->e->roster, &s->who));
+    }
+    if (c->n_nodes > MANY_RANKS)
+        c->n_nodes = c->n_ranks = 0;
+}
+
+/* The node on which all ranks of the list run, NULL unless it is one of several. */
+static const char *node_of_all(const struct roster *r, const struct intset *ranks)
+{
+    const char *node = ranks->n > 0 && r->nodes.n > 1 ? roster_node(r, ranks->v[0]) : NULL;
+
+    for (size_t i = 1; node && i < ranks->n; i++) {
+        const char *other = roster_node(r, ranks->v[i]);
+
+        if (!other || !streq(other, node))
+            return NULL;
+    }
+    return node;
+}
+
+/* A list of ranks that did not come: few of them, or all that run on one node. A list that was cut
+ * off proves nothing. */
+static void name_listed(struct judge *j)
+{
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+        struct intset ranks = {0};
+        const char *node;
+
+        if (s->role != ROLE_CONFIRM || !s->hang || !*s->who.tasks ||
+            strlen(s->who.tasks) + 1 == sizeof(s->who.tasks))
+            continue;
+        if (intset_parse(&ranks, s->who.tasks) == 0) {
+            node = node_of_all(&j->e->roster, &ranks);
+            culprit_node(j, node);
+            for (size_t k = 0; k < ranks.n && (node || ranks.n <= MANY_RANKS); k++)
+                culprit_rank(j, ranks.v[k]);
+        }
+        intset_done(&ranks);
+    }
+}
+
 /* Barriers, coordinators and analyses of flight recorders say in plain words who did not come. */
 static void name_missing(struct judge *j)
 {
@@ -276,6 +333,8 @@ static void name_missing(struct judge *j)
         name_told(j, false);
     if (j->in->culprits.n_ranks > MANY_RANKS)
         j->in->culprits.n_ranks = 0;
+    if (j->in->culprits.n_ranks == 0)
+        name_listed(j);
 }
 
 static void name_few(struct judge *j, const struct intset *ranks)
@@ -301,17 +360,15 @@ static bool name_halted(struct judge *j)
 /* Some watchers know more than that somebody waits: they found the device that is to blame. */
 static bool name_faulty(struct judge *j)
 {
-    bool any = false;
+    const struct culprits *c = &j->in->culprits;
 
     for (size_t i = 0; i < j->n_current; i++) {
         const struct hit *h = j->current[i];
 
-        if (!h->s.hang || h->s.role != ROLE_ROOT || !cause_is_hardware(h->s.cause))
-            continue;
-        culprit_by_hardware_hit(j, h);
-        any = true;
+        if (h->s.hang && h->s.role == ROLE_ROOT && cause_is_hardware(h->s.cause))
+            culprit_by_hardware_hit(j, h);
     }
-    return any;
+    return c->n_nodes + c->n_ranks + c->n_devices > 0;
 }
 
 /* A watchdog that ends its own process because a thread of it is stuck, on this rank alone. */
@@ -335,9 +392,11 @@ static void name_holdup(struct judge *j)
         culprit_rank(j, j->holdup.ranks.v[i]);
     if (j->in->culprits.n_ranks == 0)
         name_missing(j);
-    if (j->in->culprits.n_ranks == 0)
+    if (j->in->culprits.n_ranks + j->in->culprits.n_nodes == 0)
+        name_told_nodes(j);
+    if (j->in->culprits.n_ranks + j->in->culprits.n_nodes == 0)
         name_stuck(j);
-    if (j->in->culprits.n_ranks == 0)
+    if (j->in->culprits.n_ranks + j->in->culprits.n_nodes == 0)
         culprit_by_place(j);
     if (j->e->waits.reporters > 1 && j->holdup.kind == HOLDUP_UNKNOWN &&
         j->in->culprits.n_ranks == 0)

@@ -19,7 +19,7 @@
 #define TRACKS_MAX          64
 #define SERIES_MAX          4
 #define EXITS_MAX           256
-#define HEALED_MAX          4
+#define HEALED_MAX          16
 
 /* A file of the attempt. `advance` counts its steps forward: what was seen at a lower count has
  * been survived. */
@@ -99,6 +99,12 @@ struct pace {
     bool any;
 };
 
+/* Trouble that was over. */
+struct healed {
+    char what[SIGNATURE_MAX]; /* signature or family */
+    char node[NODE_NAME_LEN]; /* "" unknown */
+};
+
 struct evidence {
     VEC(struct stream) streams;
     VEC(struct hit) hits;
@@ -115,7 +121,7 @@ struct evidence {
     enum phase phase;               /* open since the last progress */
     struct signal phase_line;       /* that told of it */
     struct signal finish;
-    char healed[HEALED_MAX][SIGNATURE_MAX]; /* families of which some trouble was over */
+    struct healed healed[HEALED_MAX];
     uint32_t n_healed;
     bool finished;
     usec_t finish_us;
@@ -133,7 +139,8 @@ struct evidence {
 uint64_t fingerprint_template(uint64_t h, const struct signal *s);
 /* Of a file that was seen: the only way to look one up. */
 const struct stream *evidence_stream(const struct evidence *e, uint32_t file);
-bool evidence_healed(const struct evidence *e, const char *signature); /* trouble of its family */
+/* Whether trouble of the signature's family came to an end by itself on the node. */
+bool evidence_healed(const struct evidence *e, const char *signature, const char *node);
 bool exit_is_first(const struct evidence *e, const struct exit_seen *x);
 bool exit_brought_down_others(const struct evidence *e, const struct exit_seen *x);
 const struct signature_facts *evidence_signature(const struct evidence *e, const char *id);

@@ -175,19 +175,20 @@ void culprit_hardware(struct judge *j)
         name_exit_under_hardware(j);
 }
 
-/* Whether the line was written while the job was slow, and not before. */
+/* Whether the line was written while the job was slow, and not before; what made the first slow
+ * step slow stands in front of it. */
 static bool is_of_slow_time(const struct judge *j, const struct hit *h)
 {
-    const struct sample *onset;
+    const struct sample *from;
 
     if (!j->slow)
         return h->s.straggler && h->s.blame == j->telling->s.blame &&
                h->last_order >= j->telling->order && h->count > 1;
-    onset = &j->slow->onset[0];
-    if (h->s.file == onset->file)
-        return h->s.line >= onset->line;
-    return h->first_us != USEC_UNKNOWN && onset->time_us != USEC_UNKNOWN &&
-           h->first_us >= onset->time_us;
+    from = j->slow->last_before.value != METRIC_NAN ? &j->slow->last_before : &j->slow->onset[0];
+    if (h->s.file == from->file)
+        return h->s.line >= from->line;
+    return h->first_us != USEC_UNKNOWN && from->time_us != USEC_UNKNOWN &&
+           h->first_us >= from->time_us;
 }
 
 /* Thermal limits, straggler reports and the like, of the time since the job is slow. */

@@ -221,12 +221,26 @@ static bool same_family(const char *a, const char *b)
     return strncmp(a, b, n) == 0 && b[n] == '.';
 }
 
-bool evidence_healed(const struct evidence *e, const char *signature)
+bool evidence_healed(const struct evidence *e, const char *signature, const char *node)
 {
     for (uint32_t i = 0; i < e->n_healed; i++)
-        if (same_family(e->healed[i], signature))
+        if (same_family(e->healed[i].what, signature) && may_be_same(e->healed[i].node, node))
             return true;
     return false;
+}
+
+static void note_healed(struct evidence *e, const struct signal *s)
+{
+    struct healed *h;
+
+    for (uint32_t i = 0; i < e->n_healed; i++)
+        if (same_family(e->healed[i].what, s->clears) && streq(e->healed[i].node, s->who.node))
+            return;
+    if (e->n_healed == HEALED_MAX)
+        return;
+    h = &e->healed[e->n_healed++];
+    STR_COPY(h->what, s->clears);
+    STR_COPY(h->node, s->who.node);
 }
 
 /* "The server answers again": what was said of it before is no evidence any more. */
@@ -234,8 +248,7 @@ void gather_cleared(struct evidence *e, const struct signal *s)
 {
     size_t kept = 0;
 
-    if (e->n_healed < HEALED_MAX && !evidence_healed(e, s->clears))
-        STR_COPY(e->healed[e->n_healed++], s->clears);
+    note_healed(e, s);
     for (size_t i = 0; i < e->hits.n; i++) {
         struct signature_facts *g;
 

@@ -66,7 +66,7 @@ bool culprit_by_place(struct judge *j)
     size_t witnesses;
 
     if (!p || !is_of_place(j->in->cause) || p->s.advice == ADVICE_STOP ||
-        j->e->roster.nodes.n < NODES_MIN || evidence_healed(j->e, p->s.signature))
+        j->e->roster.nodes.n < NODES_MIN)
         return false;
     for (size_t i = 0; i < j->n_current; i++)
         if (is_witness(j, j->current[i]))
@@ -75,7 +75,8 @@ bool culprit_by_place(struct judge *j)
     if (j->in->class == CLASS_HANG) /* who waits for a disk says nothing itself */
         witnesses += s.others_differ;
     intset_done(&s.ranks);
-    if (!s.node || s.elsewhere || (s.unplaced && !s.is_device))
+    if (!s.node || s.elsewhere || (s.unplaced && !s.is_device) ||
+        evidence_healed(j->e, p->s.signature, s.node))
         return false;
     if (witnesses < WITNESSES_MIN && !vote_names(j, s.node))
         return false;

@@ -352,12 +352,12 @@ static const struct hit *reason_of_interrupt(const struct judge *j)
     return best;
 }
 
-/* A time limit that gives no time itself, behind work that was done: jobs that end do not wait for
- * their limit. */
+/* A time limit behind work that was done, of which no clock tells how long it was: jobs that end do
+ * not wait for their limit. */
 static bool sat_out_limit(const struct judge *j)
 {
     return j->e->finished && !j->notice && j->interrupt->s.cause == CAUSE_TIME_LIMIT &&
-           j->interrupt->s.time_us == USEC_UNKNOWN;
+           (j->interrupt->s.time_us == USEC_UNKNOWN || j->e->finish_us == USEC_UNKNOWN);
 }
 
 /* A launcher that was told to end after a process of it had failed: whoever told it, cleared up. */
