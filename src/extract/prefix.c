@@ -665,6 +665,24 @@ void prefix_take_all(struct log_clock *clock, struct line *l)
         l->rank = speaker_find(l->text, l->len);
 }
 
+size_t prefix_name(const struct line *l)
+{
+    struct cursor c = {l->text, l->text + l->len}, name;
+
+    return skip_host(&c, &name) && skip_text(&c, ": ") ? (size_t)(name.end - name.s) : 0;
+}
+
+void prefix_take_name(struct log_clock *clock, struct line *l, size_t n)
+{
+    struct cursor name = {l->text, l->text + n};
+
+    set_node(l, &name);
+    mix_stream(l, "host", (int64_t)hash_bytes(HASH_INIT, name.s, n));
+    l->text += n + 2;
+    l->len -= n + 2;
+    prefix_take_all(clock, l);
+}
+
 int32_t prefix_rank_before(const char *s, size_t len)
 {
     static const char word[] = "[rank";

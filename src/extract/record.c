@@ -21,6 +21,7 @@
 #include "extract/counter.h"
 #include "extract/facts.h"
 #include "extract/line.h"
+#include "extract/mapping.h"
 #include "extract/prefix.h"
 #include "extract/section.h"
 #include "extract/shuffle.h"
@@ -76,6 +77,8 @@ struct record_reader {
     usec_t told_us;      /* time of the last signal, as the log shows it */
     struct intset ranks; /* that have shown themselves */
     struct intset nodes; /* likewise, hashed */
+    struct intset hosts; /* names that the log says to be hosts of ranks, hashed */
+    bool is_mapped;      /* a list of all nodes and ranks was read */
     struct labels labels;
     int32_t piece_rank; /* of whoever printed the end of the last piece of a long record */
     struct line first;  /* what the first record of line first_line has in front */
@@ -138,6 +141,7 @@ struct record_reader *record_reader_free(struct record_reader *r)
     intset_done(&r->ranks);
     intset_done(&r->labels.tasks);
     intset_done(&r->nodes);
+    intset_done(&r->hosts);
     free(r);
     return NULL;
 }
@@ -223,6 +227,47 @@ static bool is_lived_with(const struct reading *g, const struct signal *s)
            line_is_informative(&g->line);
 }
 
+static int32_t hash_name(const char *s, size_t len)
+{
+    return (int32_t)(hash_bytes(HASH_INIT, s, len) & INT32_MAX);
+}
+
+static void learn_host(struct record_reader *r, const char *name)
+{
+    if (*name && r->hosts.n < NODES_MAX)
+        intset_add(&r->hosts, hash_name(name, strlen(name)));
+}
+
+/* "compC: " is a host's only where the log says elsewhere that it is one. */
+static void read_host(struct record_reader *r, struct line *line)
+{
+    size_t n = r->hosts.n > 0 && !*line->node ? prefix_name(line) : 0;
+
+    if (n > 0 && intset_has(&r->hosts, hash_name(line->text, n)))
+        prefix_take_name(&r->clock, line, n);
+}
+
+/* Tells where each rank runs: of each node the first one, and how many there are. */
+static void tell_mapping(struct record_reader *r, const struct reading *g)
+{
+    struct mapped_node node;
+    struct mapping m;
+
+    if (r->is_mapped || !mapping_find(&g->line, &m))
+        return;
+    r->is_mapped = true;
+    while (mapping_next(&m, &node)) {
+        struct signal signal = signal_make(SIGNAL_OUTPUT, r->options.provenance);
+
+        signal.who.rank = node.first;
+        signal.who.local_rank = 0;
+        STR_COPY(signal.who.node, node.name);
+        snprintf(signal.who.tasks, sizeof(signal.who.tasks), "%d-%d", node.first, node.last);
+        learn_host(r, node.name);
+        emit(r, &signal, g->place);
+    }
+}
+
 /* Tells what the catalogue finds; returns whether anything was. */
 static bool tell_hits(struct record_reader *r, struct reading *g)
 {
@@ -242,6 +287,8 @@ static bool tell_hits(struct record_reader *r, struct reading *g)
         if (is_lived_with(g, &signal) && !doubt(&signal))
             continue;
         learn_date(r, &hits[i], &signal);
+        if (tells_place_only(hits[i].entry))
+            learn_host(r, signal.who.node);
         if (is_failure(hits[i].entry->role)) {
             g->told_failure = true;
             add_remark(&signal, g->frame);
@@ -306,9 +353,7 @@ static void tell_counter(struct record_reader *r, struct reading *g)
 
 static bool is_new_node(struct record_reader *r, const char *node)
 {
-    uint64_t h = hash_bytes(HASH_INIT, node, strlen(node));
-
-    return *node && r->nodes.n < NODES_MAX && intset_add(&r->nodes, (int32_t)(h & INT32_MAX));
+    return *node && r->nodes.n < NODES_MAX && intset_add(&r->nodes, hash_name(node, strlen(node)));
 }
 
 /* Tells that the job writes: once a second of the log's own time, and when a rank or node first
@@ -568,6 +613,7 @@ static void read_text(struct record_reader *r, const char *text, size_t len, str
     line_read(&r->clock, text, len, &g->line);
     if (g->line.whole_len == 0)
         return;
+    read_host(r, &g->line);
     read_label(&r->labels, &g->line);
     inherit(r, &g->line, g->place->line);
     if (g->is_continued)
@@ -583,6 +629,7 @@ static void read_text(struct record_reader *r, const char *text, size_t len, str
         tell_output(r, g);
         return;
     }
+    tell_mapping(r, g);
     hit = tell_hits(r, g);
     if (part == TRACEBACK_EXCEPTION && !hit)
         tell_exception(r, g);

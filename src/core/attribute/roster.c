@@ -179,6 +179,24 @@ static int32_t rank_of_process(const struct roster *r, const struct entity *who)
     return found;
 }
 
+/* Counted from the first one on the node, where that and the node's tasks are known. */
+static int32_t rank_of_nth(const struct roster *r, const char *node, int32_t nth)
+{
+    VEC_FOREACH (&r->tasks, t) {
+        if (!streq(r->nodes.v[t->node], node))
+            continue;
+        for (size_t i = 0; i < t->tasks.n; i++) {
+            int32_t first = t->tasks.v[i];
+
+            if ((size_t)first < r->places.n && r->places.v[first].node == t->node &&
+                r->places.v[first].local_rank == 0 && i + (size_t)nth < t->tasks.n &&
+                t->tasks.v[i + (size_t)nth] == first + nth)
+                return first + nth;
+        }
+    }
+    return RANK_NONE;
+}
+
 static int32_t rank_of_local(const struct roster *r, const struct entity *who)
 {
     if (who->local_rank == RANK_NONE)
@@ -189,7 +207,7 @@ static int32_t rank_of_local(const struct roster *r, const struct entity *who)
         if (*who->node && p->node >= 0 && p->local_rank == who->local_rank &&
             streq(r->nodes.v[p->node], who->node))
             return (int32_t)(p - r->places.v);
-    return RANK_NONE;
+    return *who->node ? rank_of_nth(r, who->node, who->local_rank) : RANK_NONE;
 }
 
 int32_t roster_rank_of(const struct roster *r, const struct entity *who)
