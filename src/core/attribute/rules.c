@@ -261,6 +261,23 @@ static int32_t told_confidence(const struct judge *j, const struct hit *h)
     return hit_is_adrift(j->e, h) ? h->s.confidence * ADRIFT_WORTH / 100 : h->s.confidence;
 }
 
+/* A rank that says nothing may have said it in lines that are lost, or wait like all others for a
+ * file system. */
+static void doubt_silence(struct judge *j, const struct hit *telling)
+{
+    const char *why = NULL;
+
+    if (is_cut(j->e) && !j->told_end)
+        why = "the log ends within a line: it may have been cut";
+    else if (telling && telling->s.cause == CAUSE_STORAGE)
+        why = "the file system did not answer: any rank may wait for it";
+    if (j->holdup.kind != HOLDUP_SILENT || !why)
+        return;
+    j->holdup.kind = HOLDUP_UNKNOWN;
+    intset_clear(&j->holdup.ranks);
+    ruled_add(j, "a rank that says nothing", "%s", why);
+}
+
 static bool rule_waits(struct judge *j)
 {
     const struct hit *telling = telling_wait(j);
@@ -270,12 +287,7 @@ static bool rule_waits(struct judge *j)
         (j->told_end && !first_wait_of_job(j)) || network_gave_up(j))
         return false;
     collectives_judge(&j->e->waits, &j->e->roster.ranks, &j->holdup);
-    if (j->holdup.kind == HOLDUP_SILENT && is_cut(j->e) && !j->told_end) {
-        j->holdup.kind = HOLDUP_UNKNOWN;
-        intset_clear(&j->holdup.ranks);
-        ruled_add(j, "a rank that says nothing",
-                  "the log ends within a line: it may have been cut");
-    }
+    doubt_silence(j, telling);
     if (j->holdup.ranks.n > 0)
         confidence = j->holdup.kind == HOLDUP_SILENT ? 50 : 75;
     else if (telling && told_confidence(j, telling) > confidence)
