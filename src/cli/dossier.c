@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "cli/file_ranks.h"
 #include "core/attribute/attribute.h"
+#include "core/attribute/recur.h"
 #include "core/measure/split.h"
 #include "extract/input.h"
 #include "extract/scanner.h"
@@ -443,6 +444,17 @@ static void find_owners(struct dossier *d)
     VEC_DONE(&paths);
 }
 
+/* The attempts before the last one may tell what that one alone does not. */
+static void judge_again(struct dossier *d)
+{
+    const struct incident *before[ATTEMPTS_MAX];
+    size_t n = 0;
+
+    for (size_t i = d->attempts.n; i-- > 0 && n < ATTEMPTS_MAX;)
+        before[n++] = &d->attempts.v[i].incident;
+    recur_judge(before, n, &d->incident);
+}
+
 size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn fn, void *ctx)
 {
     struct progress_hook progress = {.fn = fn, .ctx = ctx};
@@ -458,6 +470,8 @@ size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn f
         d->incident = d->attempts.v[d->attempts.n - 1].incident;
         d->attempts.n--;
     }
+    if (d->files.n == 1)
+        judge_again(d);
     describe_silence(d);
     VEC_FOREACH (&d->files, f) {
         bad += f->bad;

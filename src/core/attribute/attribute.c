@@ -39,6 +39,17 @@ static void name_signature(struct judge *j)
     STR_COPY(j->in->signature, id);
 }
 
+static void note_scene(struct judge *j)
+{
+    const struct roster *r = &j->e->roster;
+    const char *node = j->primary ? roster_node_of(r, &j->primary->s.who) : NULL;
+
+    if (!node && j->primary && j->first_exit)
+        node = roster_node_of(r, &j->first_exit->who);
+    if (node && r->nodes.n > 1)
+        STR_COPY(j->in->scene, node);
+}
+
 void attribute(const struct evidence *e, enum ending ending, struct incident *ret)
 {
     struct judge j = {.e = e, .ending = ending, .in = ret};
@@ -49,6 +60,7 @@ void attribute(const struct evidence *e, enum ending ending, struct incident *re
     primary_choose(&j);
     rules_apply(&j);
     culprit_name(&j);
+    note_scene(&j);
     advice_choose(&j);
     name_signature(&j);
     proof_collect(&j);
