@@ -112,7 +112,7 @@ static void remember_attempt(struct reading *r)
     a->file = r->file;
     a->first_line = r->first_line;
     a->last_line = r->last_line;
-    attribute(r->evidence, ENDING_UNKNOWN, &a->incident);
+    attribute_scene(r->evidence, ENDING_UNKNOWN, &a->incident, a->scene);
 }
 
 /* The attempt ends before this signal. */
@@ -297,7 +297,7 @@ static void judge_one(struct dossier *d, struct matcher *m, struct progress_hook
     struct reading r = reading_of(d, 0, evidence_new());
 
     read_file(&d->files.v[0], m, &r, take_alone, progress);
-    attribute(r.evidence, ENDING_UNKNOWN, &d->incident);
+    attribute_scene(r.evidence, ENDING_UNKNOWN, &d->incident, d->scene);
     evidence_free(r.evidence);
 }
 
@@ -447,12 +447,12 @@ static void find_owners(struct dossier *d)
 /* The attempts before the last one may tell what that one alone does not. */
 static void judge_again(struct dossier *d)
 {
-    const struct incident *before[ATTEMPTS_MAX];
+    struct recur_attempt before[ATTEMPTS_MAX];
     size_t n = 0;
 
     for (size_t i = d->attempts.n; i-- > 0 && n < ATTEMPTS_MAX;)
-        before[n++] = &d->attempts.v[i].incident;
-    recur_judge(before, n, &d->incident);
+        before[n++] = (struct recur_attempt){&d->attempts.v[i].incident, d->attempts.v[i].scene};
+    recur_judge(before, n, d->scene, &d->incident);
 }
 
 size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn fn, void *ctx)
@@ -468,6 +468,7 @@ size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn f
         judge_many(d, m, &progress);
     if (d->files.n == 1 && d->attempts.n > 0 && is_void(&d->incident)) {
         d->incident = d->attempts.v[d->attempts.n - 1].incident;
+        STR_COPY(d->scene, d->attempts.v[d->attempts.n - 1].scene);
         d->attempts.n--;
     }
     if (d->files.n == 1)

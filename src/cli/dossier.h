@@ -29,6 +29,7 @@ struct dossier_attempt {
     uint32_t file;
     uint64_t first_line, last_line;
     struct incident incident;
+    char scene[NODE_NAME_LEN]; /* where it failed first, "" unknown */
 };
 
 struct dossier {
@@ -37,6 +38,7 @@ struct dossier {
     uint64_t attempts_dropped; /* before those */
     uint64_t signals;          /* lines that told something */
     struct incident incident;  /* of the last attempt */
+    char scene[NODE_NAME_LEN]; /* likewise */
 };
 
 /* Called now and then while reading; total 0 = not known. */

@@ -39,18 +39,25 @@ static void name_signature(struct judge *j)
     STR_COPY(j->in->signature, id);
 }
 
-static void note_scene(struct judge *j)
+static void note_scene(const struct judge *j, char ret[NODE_NAME_LEN])
 {
     const struct roster *r = &j->e->roster;
     const char *node = j->primary ? roster_node_of(r, &j->primary->s.who) : NULL;
 
     if (!node && j->primary && j->first_exit)
         node = roster_node_of(r, &j->first_exit->who);
-    if (node && r->nodes.n > 1)
-        STR_COPY(j->in->scene, node);
+    str_copy(ret, NODE_NAME_LEN, node && r->nodes.n > 1 ? node : "");
 }
 
 void attribute(const struct evidence *e, enum ending ending, struct incident *ret)
+{
+    char scene[NODE_NAME_LEN];
+
+    attribute_scene(e, ending, ret, scene);
+}
+
+void attribute_scene(const struct evidence *e, enum ending ending, struct incident *ret,
+                     char ret_node[NODE_NAME_LEN])
 {
     struct judge j = {.e = e, .ending = ending, .in = ret};
 
@@ -60,7 +67,7 @@ void attribute(const struct evidence *e, enum ending ending, struct incident *re
     primary_choose(&j);
     rules_apply(&j);
     culprit_name(&j);
-    note_scene(&j);
+    note_scene(&j, ret_node);
     advice_choose(&j);
     name_signature(&j);
     proof_collect(&j);

@@ -16,22 +16,23 @@
 
 static bool is_open_question(const struct incident *in)
 {
-    return in->class == CLASS_CRASH && in->confidence < AMBIGUOUS && *in->scene &&
-           in->culprits.n_nodes == 0 && in->culprits.n_ranks == 1 &&
+    return in->class == CLASS_CRASH && in->confidence < AMBIGUOUS && in->culprits.n_nodes == 0 &&
+           in->culprits.n_ranks == 1 &&
            (in->cause == CAUSE_USER_CODE || in->cause == CAUSE_UNKNOWN ||
             in->cause == CAUSE_FRAMEWORK);
 }
 
 /* Of an earlier attempt: the same question, or the answer. */
-static bool agrees(const struct incident *in, const struct incident *last)
+static bool agrees(const struct recur_attempt *a, const char *scene)
 {
+    const struct incident *in = a->incident;
     bool hardware = in->cause == CAUSE_GPU_HARDWARE || in->cause == CAUSE_NODE_HARDWARE;
 
-    return streq(in->scene, last->scene) && in->culprits.n_ranks == 1 &&
+    return streq(a->scene, scene) && in->culprits.n_ranks == 1 &&
            (is_open_question(in) || (in->class == CLASS_CRASH && hardware));
 }
 
-static void name_node(struct incident *in, size_t attempts)
+static void name_node(struct incident *in, const char *node, size_t attempts)
 {
     struct ruled_out *r;
 
@@ -40,9 +41,9 @@ static void name_node(struct incident *in, size_t attempts)
     in->confidence = SURE_OF_NODE;
     in->culprits.n_ranks = 0;
     in->culprits.n_nodes = 1;
-    STR_COPY(in->culprits.nodes[0], in->scene);
+    STR_COPY(in->culprits.nodes[0], node);
     str_printf(in->summary, sizeof(in->summary),
-               "Node %s failed in %zu attempts in a row, under ranks that changed.", in->scene,
+               "Node %s failed in %zu attempts in a row, under ranks that changed.", node,
                attempts);
     if (in->n_ruled_out == RULED_OUT_MAX)
         return;
@@ -51,19 +52,15 @@ static void name_node(struct incident *in, size_t attempts)
     STR_COPY(r->why, "it follows the node and not the rank");
 }
 
-void recur_judge(const struct incident *const *before, size_t n, struct incident *last)
+void recur_judge(const struct recur_attempt *before, size_t n, const char *scene,
+                 struct incident *last)
 {
     size_t same = 1, others = 0;
 
-    if (!is_open_question(last))
+    if (!is_open_question(last) || !*scene)
         return;
-    for (; same <= n; same++) {
-        const struct incident *in = before[same - 1];
-
-        if (!agrees(in, last))
-            break;
-        others += in->culprits.ranks[0] != last->culprits.ranks[0];
-    }
+    for (; same <= n && agrees(&before[same - 1], scene); same++)
+        others += before[same - 1].incident->culprits.ranks[0] != last->culprits.ranks[0];
     if (same >= ATTEMPTS_LEAST && others > 0)
-        name_node(last, same);
+        name_node(last, scene, same);
 }

@@ -4,7 +4,14 @@
 
 #include "core/model/incident.h"
 
-/* What the attempts before the last one add to its verdict: the latest first, each failed. */
-void recur_judge(const struct incident *const *before, size_t n, struct incident *last);
+/* An attempt that was judged, and where it failed first. */
+struct recur_attempt {
+    const struct incident *incident;
+    const char *scene; /* node, "" unknown */
+};
+
+/* What the attempts before the last one add to its verdict; the latest first. */
+void recur_judge(const struct recur_attempt *before, size_t n, const char *scene,
+                 struct incident *last);
 
 #endif

@@ -50,7 +50,6 @@ struct incident {
     int32_t confidence; /* percent */
     bool finished;      /* the log shows that the work was done */
     struct culprits culprits;
-    char scene[NODE_NAME_LEN];     /* where it failed first, which blames nobody; "" unknown */
     char signature[SIGNATURE_MAX]; /* of the decisive line, "" none */
     char fingerprint[17];          /* hex; equal = the same failure again (algorithm b.2.8):
                                       cause, signature and template, without rank, node, numbers */
