@@ -10,7 +10,8 @@
  *       <module> (train.py:311)
  *
  * Ranks that wait for each other wait in different corners of the libraries. What can be compared
- * is where the program itself stands: the innermost frame in the file that the outermost one is of.
+ * is where the program itself stands: the innermost frame in the file that the outermost one is of,
+ * and whether that went into the library in which ranks wait.
  * The rank is told by the prefix of the lines, or by a line that stands above them. */
 
 #include "extract/stacks.h"
@@ -24,6 +25,8 @@
 
 #define FRAMES_MAX  64 /* of a thread; of a deeper one the last place is used again */
 #define HEADER_LIFE 6  /* lines from one that names the rank to the thread */
+#define LIBRARY     "torch/"
+#define INSIDE      " in torch"
 #define LEAD_MAX    64
 
 struct frame {
@@ -114,18 +117,41 @@ static void copy_place(const struct frame *f, char *dst, size_t size)
     str_copy_n(dst, size, from, n);
 }
 
+static bool is_in_library(const struct stacks *s)
+{
+    size_t len, n = strlen(LIBRARY);
+
+    for (size_t i = 0; i < s->n; i++) {
+        const char *file = file_of(&s->frames[i], &len);
+        const char *at = memmem(file, len, LIBRARY, n);
+
+        if (at && (at == file || at[-1] == '/'))
+            return true;
+    }
+    return false;
+}
+
+/* Who waits for the others does so within the library; of who does not, the innermost frame tells
+ * what else it does. */
+static void tell_place(const struct stacks *s, struct stand *ret)
+{
+    bool inside = is_in_library(s);
+    const struct frame *script = innermost_of_script(s), *f = inside ? script : &s->frames[0];
+
+    *ret = (struct stand){.rank = s->rank, .line = f->line, .offset = f->offset};
+    STR_COPY(ret->frame, f->text);
+    copy_place(script, ret->at, sizeof(ret->at) - (inside ? strlen(INSIDE) : 0));
+    if (inside)
+        memcpy(ret->at + strlen(ret->at), INSIDE, sizeof(INSIDE));
+}
+
 static bool end_thread(struct stacks *s, struct stand *ret)
 {
     bool told = s->in_main && s->n > 1 && s->rank != RANK_NONE;
 
     s->in_main = false;
-    if (told) {
-        const struct frame *f = innermost_of_script(s);
-
-        *ret = (struct stand){.rank = s->rank, .line = f->line, .offset = f->offset};
-        STR_COPY(ret->frame, f->text);
-        copy_place(f, ret->at, sizeof(ret->at));
-    }
+    if (told)
+        tell_place(s, ret);
     s->n = 0;
     return told;
 }

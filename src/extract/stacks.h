@@ -11,12 +11,13 @@
 
 struct stacks;
 
-/* The innermost frame of a rank's main thread that is in the script itself. */
+/* Where a rank's main thread stands in the script itself; the frame is that, or the innermost one
+ * of a rank that does not stand in the library. */
 struct stand {
     int32_t rank;
     uint64_t line, offset; /* of the frame */
     char frame[EXCERPT_LEN];
-    char at[24]; /* FILE:LINE, cut at its front */
+    char at[24]; /* FILE:LINE, cut at its front, " in torch" */
 };
 
 struct stacks *stacks_new(void);

@@ -240,8 +240,32 @@ static void a_stack_is_told_with_its_rank(void **state)
     told += stacks_feed(s, NULL, 0, 0, &stand);
     assert_int_equal(told, 1);
     assert_int_equal(stand.rank, 5);
-    assert_int_equal(stand.line, 5);
+    assert_int_equal(stand.line, 4); /* the innermost: it does not stand in the library */
     assert_string_equal(stand.at, "with_a_long_name.py:204");
+    stacks_free(s);
+}
+
+static void a_stack_within_the_library_is_told_so(void **state)
+{
+    static const char *const lines[] = {
+        "watch | == rank 3 on n1",
+        "watch | Thread 4505 (idle): \"MainThread\"",
+        "watch |     all_reduce (torch/distributed/c10d.py:81)",
+        "watch |     sync (lab/fit.py:204)",
+        "watch |     main (lab/fit.py:311)",
+    };
+    struct stacks *s = stacks_new();
+    struct stand stand = {.rank = RANK_NONE};
+
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        struct line l = clean(lines[i]);
+
+        assert_false(stacks_feed(s, &l, i + 1, 0, &stand));
+    }
+    assert_true(stacks_feed(s, NULL, 0, 0, &stand));
+    assert_int_equal(stand.rank, 3);
+    assert_int_equal(stand.line, 4);
+    assert_string_equal(stand.at, "fit.py:204 in torch");
     stacks_free(s);
 }
 
@@ -383,6 +407,7 @@ int main(void)
         cmocka_unit_test(streams_tell_processes_apart),
         cmocka_unit_test(a_report_names_its_node),
         cmocka_unit_test(a_stack_is_told_with_its_rank),
+        cmocka_unit_test(a_stack_within_the_library_is_told_so),
         cmocka_unit_test(a_rank_inside_a_line_is_found),
     };
 
