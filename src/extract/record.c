@@ -376,6 +376,8 @@ static void tell_output(struct record_reader *r, const struct reading *g)
     if (g->told || !is_new)
         return;
     signal = signal_make(SIGNAL_OUTPUT, r->options.provenance);
+    if (line->of_system)
+        signal.layer = LAYER_KERNEL; /* a machine talks on, whatever its jobs do */
     signal.cut = g->is_cut;
     signal.time_us = line->time_us;
     signal.uptime = line->uptime;

@@ -261,6 +261,23 @@ static int32_t told_confidence(const struct judge *j, const struct hit *h)
     return hit_is_adrift(j->e, h) ? h->s.confidence * ADRIFT_WORTH / 100 : h->s.confidence;
 }
 
+/* Whether the kernel of one of several nodes, and of no other, tells of waiting. */
+static bool one_node_waits(const struct judge *j)
+{
+    const char *node = NULL;
+
+    for (size_t i = 0; i < j->n_current; i++) {
+        const struct signal *s = &j->current[i]->s;
+
+        if (!s->hang || s->layer != LAYER_KERNEL)
+            continue;
+        if (!*s->who.node || (node && !streq(node, s->who.node)))
+            return false;
+        node = s->who.node;
+    }
+    return node && j->e->roster.nodes.n > 1;
+}
+
 /* A rank that says nothing may have said it in lines that are lost, or wait like all others for a
  * file system. */
 static void doubt_silence(struct judge *j, const struct hit *telling)
@@ -269,7 +286,7 @@ static void doubt_silence(struct judge *j, const struct hit *telling)
 
     if (is_cut(j->e) && !j->told_end)
         why = "the log ends within a line: it may have been cut";
-    else if (telling && telling->s.cause == CAUSE_STORAGE)
+    else if (telling && telling->s.cause == CAUSE_STORAGE && !one_node_waits(j))
         why = "the file system did not answer: any rank may wait for it";
     if (j->holdup.kind != HOLDUP_SILENT || !why)
         return;
