@@ -142,10 +142,10 @@ static size_t take_label(struct prefix *p, struct cursor c)
     return (size_t)(c.s - from);
 }
 
-/* "[p2] ", "[proc 2]: ", "[task2] ": like the labels of srun. */
+/* "[p2] ", "[proc 2]: ", "[task2] ", "[r2] ": like the labels of srun. */
 static size_t take_process_label(struct prefix *p, struct cursor c)
 {
-    static const char *const words[] = {"[process", "[proc", "[task", "[p"};
+    static const char *const words[] = {"[process", "[proc", "[task", "[p", "[r", "[R"};
     const char *from = c.s;
     size_t i = 0;
     int64_t n;
@@ -166,7 +166,8 @@ static size_t take_process_label(struct prefix *p, struct cursor c)
     return (size_t)(c.s - from);
 }
 
-/* "[29] ", "[29]: " of Hydra and of many programs: what number it is, the log as a whole must say.
+/* "[29] ", "[29]: " of Hydra and of many programs: what number it is, the log as a
+ * whole must say.
  */
 static void note_mark(struct prefix *p)
 {
