@@ -41,17 +41,19 @@ static void tell_replaced(const struct catalog *c)
     for (size_t i = 0; i < catalog_size(c); i++) {
         const struct entry *e = catalog_entry(c, i);
 
-        if (e->replaced_file)
+        if (e->replaced)
             printf("%s:%u: %s: replaces the one of %s:%u\n", e->file, e->line, e->id,
-                   e->replaced_file, e->replaced_line);
+                   e->replaced->file, e->replaced->line);
     }
 }
 
 static int run_check(struct matcher *m)
 {
     const struct catalog *c = matcher_catalog(m);
-    size_t faults = catalog_check(m, print_complaint, NULL), lines = 0;
+    size_t faults, lines = 0;
 
+    tell_replaced(c);
+    faults = catalog_check(m, print_complaint, NULL);
     for (size_t i = 0; i < catalog_size(c); i++)
         lines += catalog_entry(c, i)->match.n + catalog_entry(c, i)->no_match.n;
     if (faults > 0) {
@@ -59,7 +61,6 @@ static int run_check(struct matcher *m)
                 catalog_size(c));
         return EXIT_TROUBLE;
     }
-    tell_replaced(c);
     printf("%zu entries agree with their %zu examples\n", catalog_size(c), lines);
     return EXIT_OK;
 }

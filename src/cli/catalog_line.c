@@ -105,8 +105,8 @@ static void print_entry(FILE *f, const struct entry *e, const struct signal *s)
     if (s->advice != ADVICE_NONE)
         fprintf(f, ", advice %s", advice_name(s->advice));
     fprintf(f, "\n    %s:%u", e->file, e->line);
-    if (e->replaced_file)
-        fprintf(f, ", replaces %s:%u", e->replaced_file, e->replaced_line);
+    if (e->replaced)
+        fprintf(f, ", replaces %s:%u", e->replaced->file, e->replaced->line);
     if (*e->source)
         fprintf(f, ", after: %s", e->source);
     fputc('\n', f);

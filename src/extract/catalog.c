@@ -330,7 +330,7 @@ static int check_id(const struct place *p)
 /* Puts the entry in, or in the place of one with the same id from an earlier folder. */
 static int insert_entry(struct catalog *c, const struct place *p, const struct entry *e)
 {
-    struct entry replaced;
+    struct entry *replaced;
 
     for (size_t i = 0; i < c->entries.n; i++) {
         if (!streq(c->entries.v[i].id, e->id))
@@ -338,10 +338,10 @@ static int insert_entry(struct catalog *c, const struct place *p, const struct e
         if (c->entries.v[i].rank == e->rank)
             return complain(p, "the id is used already, at %s:%u", c->entries.v[i].file,
                             c->entries.v[i].line);
-        replaced = c->entries.v[i];
+        replaced = xnew(struct entry);
+        *replaced = c->entries.v[i];
         c->entries.v[i] = *e;
-        c->entries.v[i].replaced_file = replaced.file;
-        c->entries.v[i].replaced_line = replaced.line;
+        c->entries.v[i].replaced = replaced;
         return 0;
     }
     if (c->entries.n >= ENTRIES_MAX)
@@ -573,10 +573,23 @@ int catalog_load_text(const char *name, const char *text, size_t len, struct cat
     return 0;
 }
 
+/* The last one of several that replaced each other holds those before it. */
+static void free_replaced(struct entry *e)
+{
+    while (e) {
+        struct entry *before = e->replaced;
+
+        free(e);
+        e = before;
+    }
+}
+
 struct catalog *catalog_free(struct catalog *c)
 {
     if (!c)
         return NULL;
+    VEC_FOREACH (&c->entries, e)
+        free_replaced(e->replaced);
     VEC_FOREACH (&c->origins, o) {
         form_free(&file_schema, o->raw);
         free(o->name);

@@ -38,9 +38,8 @@ struct entry {
     const char *source;                           /* where the format is documented, "" none */
     const char *file;                             /* of the entry, for messages */
     unsigned line;
-    unsigned rank;             /* of its folder: 0 = built in, more = read later */
-    const char *replaced_file; /* of the entry of that id that it stands for, NULL = none */
-    unsigned replaced_line;
+    unsigned rank;          /* of its folder: 0 = built in, more = read later */
+    struct entry *replaced; /* the one of that id that it stands for, NULL = none */
 };
 
 struct xid_entry {

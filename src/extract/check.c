@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* An example passes through the same cleaning and matching as a line of a log. */
+/* An example passes through the same cleaning and matching as a line of a log.
+ *
+ * An entry of an earlier folder agreed with its examples before those of later folders came, and
+ * its author cannot know them. So what is wrong with its example is told of the later entry that
+ * stands on that line, or whose predecessor did. The latter is a remark and no fault: that other
+ * entries speak where the replaced one did may be just what was wanted. */
 
 #include "extract/check.h"
 
@@ -9,6 +14,7 @@
 #include "base/vec.h"
 #include "extract/facts.h"
 #include "extract/line.h"
+#include "extract/pattern.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +26,7 @@
  * hundreds, and none of those is at fault. */
 struct intrusion {
     const struct entry *by;
+    bool indirect; /* it is others that speak or fall silent there, because of it */
     size_t n;
     const char *last; /* example that was counted */
     struct {
@@ -36,7 +43,8 @@ struct check {
     const struct entry *entry; /* being tested */
     VEC(struct intrusion) intrusions;
     const char *example;
-    char *clean; /* of the example; the hits point into it */
+    char *clean;      /* of the example; the hits point into it */
+    struct line line; /* likewise */
     size_t n;
     struct line_hit hits[LINE_HITS_MAX];
 };
@@ -53,18 +61,19 @@ __attribute__((format(printf, 2, 3))) static void fault(struct check *k, const c
     k->report(k->ctx, k->entry, text);
 }
 
-static void intrude(struct check *k, const struct entry *by)
+static void count_example(struct check *k, const struct entry *by, bool indirect)
 {
     struct intrusion *i = NULL;
 
     VEC_FOREACH (&k->intrusions, known)
-        if (known->by == by)
+        if (known->by == by && known->indirect == indirect)
             i = known;
     if (!i)
         i = VEC_PUSH(&k->intrusions);
     if (i->last == k->example)
         return;
     i->by = by;
+    i->indirect = indirect;
     i->last = k->example;
     if (i->n < INTRUSIONS_SHOWN) {
         i->shown[i->n].whose = k->entry;
@@ -73,22 +82,49 @@ static void intrude(struct check *k, const struct entry *by)
     i->n++;
 }
 
-static void report_intrusion(struct check *k, const struct intrusion *i)
+static void intrude(struct check *k, const struct entry *by)
+{
+    count_example(k, by, false);
+}
+
+static void change(struct check *k, const struct entry *by)
+{
+    count_example(k, by, true);
+}
+
+static void add_shown(const struct intrusion *i, struct strbuf *b)
 {
     size_t shown = i->n < INTRUSIONS_SHOWN ? i->n : INTRUSIONS_SHOWN;
+
+    for (size_t j = 0; j < shown; j++)
+        strbuf_addf(b, "\n  %s (%s:%u): '%s'", i->shown[j].whose->id, i->shown[j].whose->file,
+                    i->shown[j].whose->line, i->shown[j].line);
+    if (i->n > shown)
+        strbuf_addf(b, "\n  and %zu more", i->n - shown);
+}
+
+static void report_intrusion(struct check *k, const struct intrusion *i)
+{
     _cleanup_strbuf_ struct strbuf b = {0};
 
     strbuf_addf(&b, "%s %zu example%s of other entries: narrow its patterns, or let %s",
                 i->by->role == ROLE_NOISE ? "hides" : "is a root of another cause on", i->n,
                 i->n == 1 ? "" : "s",
                 i->by->role == ROLE_NOISE ? "it hide less" : "one yield to the other");
-    for (size_t j = 0; j < shown; j++)
-        strbuf_addf(&b, "\n  %s (%s:%u): '%s'", i->shown[j].whose->id, i->shown[j].whose->file,
-                    i->shown[j].whose->line, i->shown[j].line);
-    if (i->n > shown)
-        strbuf_addf(&b, "\n  and %zu more", i->n - shown);
+    add_shown(i, &b);
     k->entry = i->by;
     fault(k, "%s", strbuf_str(&b));
+}
+
+static void report_change(struct check *k, const struct intrusion *i)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    strbuf_addf(&b, "changes who speaks on %zu example%s of other entries%s", i->n,
+                i->n == 1 ? "" : "s", i->by->replaced ? " (no fault, if that is meant)" : "");
+    add_shown(i, &b);
+    k->faults += !i->by->replaced;
+    k->report(k->ctx, i->by, strbuf_str(&b));
 }
 
 static const struct line_hit *hit_of(const struct check *k, const struct entry *e)
@@ -129,9 +165,58 @@ static void check_captures(struct check *k, const struct line_hit *hit, const ch
     }
 }
 
+static bool matches(const struct entry *e, const struct line *line)
+{
+    struct pattern_space *space = pattern_space_new();
+    bool found = false;
+
+    for (unsigned i = 0; i < e->patterns.n && !found; i++) {
+        _cleanup_(pattern_freep) struct pattern *p = NULL;
+        struct err err = {0};
+        size_t start, end;
+
+        if (pattern_new(e->patterns.v[i], &p, &err) == 0)
+            found = pattern_match(p, space, line->text, line->len, 0, true, &start, &end);
+    }
+    pattern_space_free(space);
+    return found;
+}
+
+/* The entry of a folder after `rank` that has to do with the present example, NULL = none. */
+static const struct entry *later_one(const struct check *k, unsigned rank)
+{
+    const struct catalog *c = matcher_catalog(k->m);
+
+    for (size_t i = 0; i < catalog_size(c); i++) {
+        const struct entry *e = catalog_entry(c, i);
+
+        if (e->rank <= rank)
+            continue;
+        if (hit_of(k, e))
+            return e;
+        for (const struct entry *old = e->replaced; old; old = old->replaced)
+            if (matches(old, &k->line))
+                return e;
+    }
+    return NULL;
+}
+
 static bool speaks_otherwise(const struct entry *own, const struct entry *other)
 {
     return other != own && other->role == ROLE_ROOT && other->cause != own->cause;
+}
+
+/* Another entry drops the one being tested, on an example of the latter. */
+static void lose_example(struct check *k, const struct entry *to)
+{
+    const struct entry *later = later_one(k, k->entry->rank);
+
+    if (to->rank > k->entry->rank)
+        intrude(k, to);
+    else if (later)
+        change(k, later);
+    else
+        fault(k, "loses its example '%s' to %s", k->example, to->id);
 }
 
 static void check_speaks(struct check *k, const struct line_hit *own)
@@ -140,10 +225,7 @@ static void check_speaks(struct check *k, const struct line_hit *own)
     case SILENCE_NONE:
         break;
     case SILENCE_DROPPED:
-        if (own->dropped_by->rank > k->entry->rank)
-            intrude(k, own->dropped_by);
-        else
-            fault(k, "loses its example '%s' to %s", k->example, own->dropped_by->id);
+        lose_example(k, own->dropped_by);
         break;
     case SILENCE_STANCE:
         fault(k, "is silent on its example '%s', which %s", k->example, stance_name(own->stance));
@@ -152,6 +234,20 @@ static void check_speaks(struct check *k, const struct line_hit *own)
         fault(k, "is silent on its example '%s': what it compares differs too little", k->example);
         break;
     }
+}
+
+/* A root of another cause speaks on an example of the entry being tested. */
+static void share_example(struct check *k, const struct entry *with)
+{
+    const struct entry *later = with->rank > k->entry->rank ? NULL : later_one(k, k->entry->rank);
+
+    if (with->rank < k->entry->rank)
+        fault(k, "shares its example '%s' with %s (%s:%u), a root of another cause", k->example,
+              with->id, with->file, with->line);
+    else if (later)
+        change(k, later);
+    else
+        intrude(k, with);
 }
 
 static void check_match(struct check *k, unsigned i)
@@ -167,14 +263,20 @@ static void check_match(struct check *k, unsigned i)
         check_captures(k, own, k->entry->captures.v[i]);
     for (size_t j = 0; j < k->n; j++)
         if (!hit_silence(&k->hits[j], false) && speaks_otherwise(k->entry, k->hits[j].entry))
-            intrude(k, k->hits[j].entry);
+            share_example(k, k->hits[j].entry);
 }
 
 static void check_no_match(struct check *k)
 {
     const struct line_hit *own = hit_of(k, k->entry);
+    const struct entry *later;
 
-    if (own && !hit_silence(own, false))
+    if (!own || hit_silence(own, false))
+        return;
+    later = later_one(k, k->entry->rank);
+    if (later)
+        change(k, later);
+    else
         fault(k, "matches its counter-example '%s'", k->example);
 }
 
@@ -182,13 +284,12 @@ static void match_example(struct check *k, const char *example)
 {
     size_t len = strlen(example);
     struct log_clock clock = {USEC_UNKNOWN, USEC_UNKNOWN, 0};
-    struct line line;
 
     free(k->clean);
     k->clean = xmalloc(len + 1);
-    line_clean(&clock, example, len, k->clean, &line);
+    line_clean(&clock, example, len, k->clean, &k->line);
     k->example = example;
-    k->n = matcher_line(k->m, line.text, line.len, k->hits);
+    k->n = matcher_line(k->m, k->line.text, k->line.len, k->hits);
 }
 
 /* What vectorscan cannot do, NULL = nothing of it. */
@@ -291,15 +392,15 @@ static bool yields_by_name(const struct entry *e, const struct entry *other)
     return false;
 }
 
-/* Whether `e` yields, over others, to itself; all of such a circle would be dropped. `seen` has a
- * place for each entry. */
+/* Whether `e` yields, over others, to itself; all of such a circle would be dropped. Those of later
+ * folders do not count, they find the circle from their side. `seen` has a place for each entry. */
 static bool yields_to_itself(const struct catalog *c, const struct entry *e, const struct entry *to,
                              bool *seen)
 {
     for (size_t i = 0; i < catalog_size(c); i++) {
         const struct entry *next = catalog_entry(c, i);
 
-        if (seen[i] || !yields_by_name(to, next))
+        if (seen[i] || next->rank > e->rank || !yields_by_name(to, next))
             continue;
         seen[i] = true;
         if (next == e || yields_to_itself(c, e, next, seen))
@@ -348,7 +449,10 @@ size_t catalog_check(struct matcher *m, check_report_fn report, void *ctx)
         }
     }
     VEC_FOREACH (&k->intrusions, i)
-        report_intrusion(k, i);
+        if (i->indirect)
+            report_change(k, i);
+        else
+            report_intrusion(k, i);
     VEC_DONE(&k->intrusions);
     free(k->clean);
     return k->faults;

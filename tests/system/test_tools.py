@@ -371,6 +371,42 @@ def test_catalog_says_which_entries_are_replaced_and_where_ids_stand_twice(rekni
     assert f"{own}:3: xid 79: the code is used already" in run.stderr
 
 
+OURS = """signatures:
+  - id: {id}
+    role: root
+    cause: {cause}
+    patterns: ['feature store .* refused our lease']
+    examples: {{match: ['FATAL: feature store fs-2 refused our lease{more}']}}
+"""
+
+
+@pytest.mark.parametrize("entry_id, neighbour", [
+    ("cuda.oom", "cuda.oom_text"), ("cuda.ecc", "cuda.accelerator_error"),
+    ("python.value", "python.exception")])
+def test_what_a_replaced_entry_leaves_to_others_is_no_fault(reknit, tmp_path, entry_id, neighbour):
+    (tmp_path / "ours.yaml").write_text(OURS.format(id=entry_id, cause="external-service", more=""))
+    run = reknit("catalog", "--catalog", tmp_path, "check")
+    assert run.returncode == 0, run.stderr
+    at = f"{tmp_path}/ours.yaml:2: {entry_id}: "
+    assert f"{at}replaces the one of catalog/" in run.stdout
+    lines = run.stderr.splitlines()
+    assert not [line for line in lines if line.startswith("catalog/")]
+    assert re.match(rf"{at}changes who speaks on [0-9]+ examples? of other entries \(no fault, ", lines[0])
+    assert any(re.match(rf"  {neighbour} \(catalog/", line) for line in lines)
+
+
+def test_a_fault_beside_the_built_in_entries_is_told_of_the_own_one(reknit, tmp_path):
+    own = tmp_path / "ours.yaml"
+    own.write_text(OURS.format(id="cuda.oom", cause="external-service", more=": CUDA error: uncorrectable ECC error"))
+    run = reknit("catalog", "--catalog", tmp_path, "check")
+    assert run.returncode == 1
+    assert f"{own}:2: cuda.oom: replaces the one of catalog/cuda.yaml:" in run.stdout
+    assert f"{own}:2: cuda.oom: shares its example 'FATAL" in run.stderr
+    assert not re.search("^catalog/", run.stderr, re.MULTILINE)
+    own.write_text(OURS.format(id="cuda.oom", cause="user-code\n    yields_to: [cuda.oom_text]", more=""))
+    assert reknit("catalog", "--catalog", tmp_path, "check").stderr.count("leads back to itself") == 1
+
+
 def test_confidence_in_json_is_a_share(reknit):
     run = reknit("catalog", "explain", "--format", "json", "uncorrectable ECC error encountered")
     assert '"confidence":0.95' in run.stdout
