@@ -101,6 +101,11 @@ static const struct recipe recipes[] = {
     {CAUSE_GPU_OOM, "cuda.kv_cache", NULL,
      {"give the engine a larger share (gpu_memory_utilization), a shorter max_model_len, or more "
       "GPUs (tensor_parallel_size)"}},
+    {CAUSE_GPU_OOM, "jax.*", NULL,
+     {"make the step smaller: a lower batch size per device, rematerialisation (jax.checkpoint), or "
+      "more sharding. JAX takes three quarters of each GPU at the start; if nobody else uses it, "
+      "this in the job's script gives it more:",
+      "$ export XLA_PYTHON_CLIENT_MEM_FRACTION=.95"}},
     {CAUSE_GPU_OOM, NULL, NULL,
      {"make the step smaller: a lower batch size per GPU (and more gradient accumulation), "
       "activation checkpointing, or more sharding. Where the message says that much is reserved but "
@@ -169,7 +174,8 @@ static const struct recipe recipes[] = {
     {CAUSE_PREEMPTION, NULL, NULL,
      {"start it again (or let the scheduler do so: #SBATCH --requeue); nothing is wrong"}},
     {CAUSE_CANCELLED, NULL, NULL,
-     {"nothing: somebody wanted it to end. Who:", "$ sacct -j JOBID --format=JobID,State%30"}},
+     {"it was told to end, by a person, a script or the scheduler. Who, and why:",
+      "$ sacct -j JOBID --format=JobID,State%30,Reason,ExitCode"}},
 };
 /* clang-format on */
 

@@ -108,23 +108,34 @@ static bool is_qualified(struct part p, size_t at, const char *by)
     return at > n && strncasecmp(p.s + at - n - 1, by, n) == 0 && strchr("-_.", p.s[at - 1]);
 }
 
+static const char *const rank_words[] = {"rank", "mpirank", "procid", "proc", "worker"};
+
+/* The name of a folder is often a longer one, of an experiment: "bench_2nodes_proc0". */
+static bool begins_with_word(struct part p)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(rank_words); i++)
+        if (p.len > strlen(rank_words[i]) &&
+            strncasecmp(p.s, rank_words[i], strlen(rank_words[i])) == 0)
+            return true;
+    return false;
+}
+
 /* Whether a word says what the number behind it means, be it another than a rank. */
 static bool tells_word(struct part p, bool workers, struct entity *ret)
 {
-    static const char *const words[] = {"rank", "mpirank", "procid", "proc", "worker"};
     size_t at;
 
     ret->local_rank = number_behind(p, "localrank", &at);
     if (ret->local_rank != RANK_NONE)
         return true;
-    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-        int32_t v = number_behind(p, words[i], &at);
+    for (size_t i = 0; i < ARRAY_SIZE(rank_words); i++) {
+        int32_t v = number_behind(p, rank_words[i], &at);
 
         if (v == RANK_NONE)
             continue;
         if (is_qualified(p, at, "local"))
             ret->local_rank = v;
-        else if (!is_qualified(p, at, "node") && (workers || !streq(words[i], "worker")))
+        else if (!is_qualified(p, at, "node") && (workers || !streq(rank_words[i], "worker")))
             ret->rank = v;
         return true;
     }
@@ -301,7 +312,7 @@ void file_ranks_read(const char *const *paths, size_t n, struct entity *ret)
         if (v[i].torchrun.s)
             ret[i].rank = one_node ? ret[i].local_rank : RANK_NONE;
         else if (!tells_word(v[i].base, workers, &ret[i]) &&
-                 !tells_word(v[i].folder, workers, &ret[i]))
+                 !(begins_with_word(v[i].folder) && tells_word(v[i].folder, workers, &ret[i])))
             tells_number(v, n, &v[i], &ret[i]);
     }
 }

@@ -366,6 +366,13 @@ static void sort_hits(struct line_hit *hits, size_t n)
     }
 }
 
+static bool is_of_machines(const struct entry *e)
+{
+    return e->layer == LAYER_KERNEL || e->layer == LAYER_SCHEDULER || e->blame == BLAME_NODE ||
+           e->cause == CAUSE_GPU_HARDWARE || e->cause == CAUSE_NODE_HARDWARE ||
+           e->cause == CAUSE_NODE_FAILURE;
+}
+
 /* A hit that is silent for what its line says of it keeps others silent as before: they speak of
  * the same words. */
 static void read_stances(struct work *w)
@@ -373,9 +380,12 @@ static void read_stances(struct work *w)
     for (size_t i = 0; i < w->n; i++) {
         struct line_hit *hit = &w->hits[i];
 
-        if (!hit->dropped_by && entry_tells_of_failure(hit->entry))
-            hit->stance =
-                stance_of(w->m->stances, w->m->space, w->line, w->len, hit->start, hit->end);
+        if (hit->dropped_by || !entry_tells_of_failure(hit->entry))
+            continue;
+        hit->stance = stance_of(w->m->stances, w->m->space, w->line, w->len, hit->start, hit->end);
+        if (is_of_machines(hit->entry) &&
+            stance_quotes_data(w->m->stances, w->m->space, w->line, hit->start))
+            hit->stance = STANCE_QUOTES;
     }
 }
 

@@ -147,7 +147,9 @@ static const struct rule {
     {STANCE_QUOTES, PART_CODE,
      "^[ \\t>+-]*(?:\\d+ *[|:]? *)?(?:(?:assert|raise|except|elif|print)\\b|"
      "self\\.|log(?:ger|ging)?\\.|warnings\\.|pytest\\.|[a-z_][\\w.]* = )"},
+    {STANCE_QUOTES, PART_CODE, "\\braise [A-Za-z_.]+\\("},
     {STANCE_QUOTES, PART_BEFORE, "^[ \\t>+-]*(?:\\d+ *[|:] *)?(?:#|//) "},
+    {STANCE_QUOTES, PART_BEFORE, "[)\\]] {1,4}# "},
     {STANCE_QUOTES, PART_BEFORE,
      "^\\W*(?i:fix(?:ed|es)?|changelog|known (?:issue|bug)s?|tips?|notes?|help|usage|hints?)\\b"
      "[^:]{0,20}:"},
@@ -171,8 +173,16 @@ static const struct rule {
      "[Dd]id|[Cc]an|[Ss]hould|[Cc]ould)\\b[^.!:;]{0,120}\\?"},
 };
 
+/* "doc 17: ", "tokens -> ", "eval sample 12 | ": what follows is no line of a kernel or scheduler.
+ */
+#define DATUM                                                                                      \
+    "^\\W*(?i:(?:eval|test|train|valid|input|output) )?(?i:tokens?|docs?|documents?|samples?|"     \
+    "records?|rows?|items?|examples?|texts?|sentences?|chunks?|prompts?|labels?|strings?)"         \
+    "[ _#-]{0,2}\\d* ?(?::|->|=>|>|\\|) .{0,40}$"
+
 struct stances {
     struct pattern *exception; /* at the beginning of a message */
+    struct pattern *datum;     /* what a program prints of its data, up to the words */
     struct pattern *patterns[ARRAY_SIZE(rules)];
 };
 
@@ -181,6 +191,8 @@ int stances_new(struct stances **ret, struct err *e)
     _cleanup_(stances_freep) struct stances *s = xnew(struct stances);
 
     if (pattern_new("^[A-Za-z_][A-Za-z0-9_.]*(?:Error|Exception)\\b", &s->exception, e) < 0)
+        return -EINVAL;
+    if (pattern_new(DATUM, &s->datum, e) < 0)
         return -EINVAL;
     for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
         int r = pattern_new(rules[i].text, &s->patterns[i], e);
@@ -199,6 +211,7 @@ struct stances *stances_free(struct stances *s)
     for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
         pattern_free(s->patterns[i]);
     pattern_free(s->exception);
+    pattern_free(s->datum);
     free(s);
     return NULL;
 }
@@ -288,4 +301,12 @@ enum stance stance_of(const struct stances *s, struct pattern_space *space, cons
         if (holds(&rules[i], s->patterns[i], space, &v))
             return rules[i].stance;
     return STANCE_TELLS;
+}
+
+bool stance_quotes_data(const struct stances *s, struct pattern_space *space, const char *line,
+                        size_t start)
+{
+    size_t from, to;
+
+    return pattern_match(s->datum, space, line, start, 0, true, &from, &to);
 }

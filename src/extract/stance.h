@@ -28,4 +28,9 @@ DEFINE_CLEANUP(struct stances *, stances_free);
 enum stance stance_of(const struct stances *s, struct pattern_space *space, const char *line,
                       size_t len, size_t start, size_t end);
 
+/* Whether the line is data that a program prints, up to line[start]. What a kernel, a scheduler or
+ * a launcher says about a machine stands in no such line; errors of the data do. */
+bool stance_quotes_data(const struct stances *s, struct pattern_space *space, const char *line,
+                        size_t start);
+
 #endif

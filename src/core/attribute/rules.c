@@ -541,7 +541,8 @@ static const struct hit *strongest_cascade(const struct judge *j)
     for (size_t i = 0; i < j->n_current; i++) {
         const struct hit *h = j->current[i];
 
-        if (h->s.role == ROLE_CASCADE && h->s.confidence >= CASCADE_HEARD &&
+        if (h->s.role == ROLE_CASCADE &&
+            (h->s.confidence >= CASCADE_HEARD || (h->s.raised && !j->e->finished)) &&
             (!best || (h->s.confidence >= CASCADE_STRONG && best->s.confidence < CASCADE_STRONG)))
             best = h;
     }
