@@ -7,8 +7,8 @@
 /* Takes all prefixes off l->text and keeps what they say in l. */
 void prefix_take_all(struct log_clock *clock, struct line *l);
 
-/* Length of NAME where the message begins with "NAME: ", else 0; and the taking of it as the node's,
- * with what stands behind it, once it is known to be one. */
+/* Length of NAME where the message begins with "NAME: ", else 0; and the taking of it as the
+ * node's, with what stands behind it, once it is known to be one. */
 size_t prefix_name(const struct line *l);
 void prefix_take_name(struct log_clock *clock, struct line *l, size_t n);
 
