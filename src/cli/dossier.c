@@ -263,6 +263,7 @@ static int read_file(struct dossier_file *f, struct matcher *m, struct reading *
     if (rc < 0) {
         f->bad = true;
         STR_COPY(f->error, e.text);
+        evidence_add_gap(r->evidence);
     }
     return rc;
 }
@@ -366,6 +367,8 @@ static void judge_many(struct dossier *d, struct matcher *m, struct progress_hoo
         struct dossier_file *f = &d->files.v[o->file];
         struct reading r = reading_of(d, o->file, e);
 
+        if (f->bad && f->bytes == 0)
+            evidence_add_gap(e);
         if (f->twin || (f->bad && f->bytes == 0))
             continue;
         f->bad = false; /* the second pass finds the same fault, after what is good */
@@ -391,6 +394,14 @@ bool dossier_is_untold(const struct dossier *d)
     return d->signals == 0 && count_lines(d) > 0;
 }
 
+bool dossier_is_incomplete(const struct dossier *d)
+{
+    VEC_FOREACH (&d->files, f)
+        if (f->bad)
+            return true;
+    return false;
+}
+
 /* The last line that was read, where it can be shown: not if it had to be made printable. */
 static const char *last_words(const struct dossier *d)
 {
@@ -407,19 +418,20 @@ static void describe_silence(struct dossier *d)
 {
     uint64_t lines = count_lines(d);
     const char *last = last_words(d);
+    const char *rest = dossier_is_incomplete(d) ? "; not all of the input could be read" : "";
     char *text = d->incident.summary;
     size_t size = sizeof(d->incident.summary);
 
     if (d->signals > 0)
         return;
     if (lines == 0)
-        str_printf(text, size, "Nothing to judge: the input is empty.");
+        str_printf(text, size, "Nothing to judge: the input is empty%s.", rest);
     else
         str_printf(text, size,
                    "Nothing was understood: %" PRIu64
                    " line%s read, and none tells of a failure or "
-                   "of progress%s%s%s.",
-                   lines, lines == 1 ? "" : "s", *last ? "; the last was \"" : "", last,
+                   "of progress%s%s%s%s.",
+                   lines, lines == 1 ? "" : "s", rest, *last ? "; the last was \"" : "", last,
                    *last ? "\"" : "");
 }
 
@@ -466,7 +478,8 @@ size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn f
         judge_one(d, m, &progress);
     else
         judge_many(d, m, &progress);
-    if (d->files.n == 1 && d->attempts.n > 0 && is_void(&d->incident)) {
+    if (d->files.n == 1 && d->attempts.n > 0 && is_void(&d->incident) &&
+        !dossier_is_incomplete(d)) {
         d->incident = d->attempts.v[d->attempts.n - 1].incident;
         STR_COPY(d->scene, d->attempts.v[d->attempts.n - 1].scene);
         d->attempts.n--;

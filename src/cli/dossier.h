@@ -48,6 +48,8 @@ void dossier_add(struct dossier *d, const char *path, const char *node);
 void dossier_done(struct dossier *d);
 /* Lines were read, and not one of them was understood: "healthy" is not known, only not refuted. */
 bool dossier_is_untold(const struct dossier *d);
+/* A file, or the rest of one, could not be read. */
+bool dossier_is_incomplete(const struct dossier *d);
 
 /* Reads all files and judges. Files that cannot be read are marked; returns how many. */
 size_t dossier_judge(struct dossier *d, struct matcher *m, dossier_progress_fn progress, void *ctx);

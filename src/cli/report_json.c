@@ -116,6 +116,7 @@ void report_json(FILE *f, const struct dossier *d)
             json_array_append_new(files, cli_json_text(file->path));
     json_object_set_new(root, "files", files);
     json_object_set_new(root, "understood", json_boolean(!dossier_is_untold(d)));
+    json_object_set_new(root, "incomplete", json_boolean(dossier_is_incomplete(d)));
     json_object_update(root, verdict);
     json_decref(verdict);
     json_object_set_new(root, "evidence", make_evidence(d, &d->incident));

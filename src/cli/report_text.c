@@ -136,18 +136,28 @@ static enum paint paint_of_class(enum incident_class c)
 
 #define FILES_SHOWN 3
 
+/* What stands in the place of "healthy" where that is only not refuted, NULL = it is as it says. */
+static const char *name_of_doubt(const struct page *p)
+{
+    if (dossier_is_untold(p->d))
+        return "not understood";
+    if (p->in->class == CLASS_HEALTHY && !p->in->finished && dossier_is_incomplete(p->d))
+        return "incomplete";
+    return NULL;
+}
+
 static void show_verdict(struct page *p)
 {
     const struct incident *in = p->in;
+    const char *doubt = name_of_doubt(p);
     char head[48];
 
-    snprintf(head, sizeof(head), "%s",
-             dossier_is_untold(p->d) ? "not understood" : incident_class_name(in->class));
+    snprintf(head, sizeof(head), "%s", doubt ? doubt : incident_class_name(in->class));
     for (char *c = head; *c; c++)
         if (*c >= 'a' && *c <= 'z')
             *c = (char)(*c - 'a' + 'A');
-    paint(p, dossier_is_untold(p->d) ? PAINT_YELLOW : paint_of_class(in->class), head);
-    if (dossier_is_untold(p->d))
+    paint(p, doubt ? PAINT_YELLOW : paint_of_class(in->class), head);
+    if (doubt)
         fputs("  class: healthy, for want of any sign", p->f);
     if (in->class != CLASS_HEALTHY)
         fprintf(p->f, "  cause: %s (%s)", cause_name(in->cause),

@@ -156,6 +156,27 @@ def test_a_cut_archive_among_several_files_counts_up_to_the_cut(reknit, tmp_path
         assert json.loads(run.stdout)["cause"] == "gpu-hardware"
 
 
+@pytest.mark.parametrize("damage", [
+    lambda packed: packed[:len(packed) // 2],
+    lambda packed: packed[:len(packed) // 2] + bytes(16) + packed[len(packed) // 2 + 16:]])
+def test_what_was_not_read_to_its_end_is_not_called_healthy_without_a_mark(reknit, tmp_path, damage):
+    cut, whole = tmp_path / "job.gz", tmp_path / "job.out"
+    noise = "".join(f"the worker says w{i * 7919 % 10007}x{i}\n" for i in range(40000))
+    whole.write_text(steps(1, 40))
+    for first, n_files in ((steps(1, 40), 1), ("", 1), (steps(1, 40), 2)):
+        cut.write_bytes(damage(gzip.compress((first + noise + ECC).encode())))
+        files = [cut, whole][:n_files]
+        run = reknit("diagnose", "--format", "json", *files)
+        v = json.loads(run.stdout)
+        assert (run.returncode, v["class"], v["incomplete"], v["confidence"]) == (1, "healthy", True, 0.2)
+        assert "not all of the input could be read" in v["summary"]
+        page = reknit("diagnose", *files).stdout
+        assert ("\nINCOMPLETE " if first else "\nNOT UNDERSTOOD ") in page
+    v = json.loads(reknit("diagnose", "--format", "json", whole, tmp_path / "absent").stdout)
+    assert (v["incomplete"], v["confidence"]) == (True, 0.2)
+    assert not verdict(reknit("diagnose", "--format", "json", whole))["incomplete"]
+
+
 def test_a_path_that_is_not_utf8_is_shown_as_well_as_can_be(reknit, tmp_path):
     log = os.fsencode(tmp_path) + b"/job\xff.out"
     with open(log, "w") as f:
@@ -245,7 +266,7 @@ def test_the_head_names_the_files_that_were_judged(reknit, tmp_path):
     dmesg.write_text("quiet\n")
     run = reknit("diagnose", "--node", f"n3={dmesg}", gone, out, out, err)
     assert run.returncode == 1
-    assert " ".join(run.stdout.split("\nHEALTHY")[0].split()) == (
+    assert " ".join(run.stdout.split("\nINCOMPLETE")[0].split()) == (
         f"{out}, {err}, {dmesg} (kernel of n3)")
     run = reknit("diagnose", "--format", "json", "--node", f"n3={dmesg}", gone, out, out, err)
     assert json.loads(run.stdout)["files"] == [str(dmesg), str(out), str(err)]

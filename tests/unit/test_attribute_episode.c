@@ -21,6 +21,24 @@ static void test_root_that_was_survived_is_no_incident(void **state)
     assert_int_equal(judge(*state)->class, CLASS_HEALTHY);
 }
 
+static void test_what_could_not_be_read_may_tell_of_a_failure(void **state)
+{
+    struct story *s = *state;
+    int32_t before;
+    struct signal done;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    before = judge(s)->confidence;
+    evidence_add_gap(s->e);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+    assert_in_range(s->in.confidence, 1, before / 2);
+    assert_non_null(strstr(s->in.summary, "not all of the input could be read"));
+    done = make(s, SIGNAL_HIT, "finish", ROLE_FINISH);
+    evidence_add(s->e, &done);
+    assert_in_range(judge(s)->confidence, before / 2, before);
+    assert_true(s->in.finished);
+}
+
 static void test_other_ranks_printing_the_same_step_is_no_progress(void **state)
 {
     struct story *s = *state;
@@ -295,6 +313,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         STORY_TEST(test_root_that_was_survived_is_no_incident),
+        STORY_TEST(test_what_could_not_be_read_may_tell_of_a_failure),
         STORY_TEST(test_other_ranks_printing_the_same_step_is_no_progress),
         STORY_TEST(test_late_step_is_forgiven_when_the_launcher_tells_a_failure),
         STORY_TEST(test_raised_exception_of_uncertain_cause_is_a_crash),

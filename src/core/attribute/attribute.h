@@ -17,6 +17,9 @@ DEFINE_CLEANUP(struct evidence *, evidence_free);
 /* In the order in which the source wrote them, per file. */
 void evidence_add(struct evidence *e, const struct signal *s);
 
+/* Not all that was written could be read; what is missing may tell anything. */
+void evidence_add_gap(struct evidence *e);
+
 enum ending {
     ENDING_UNKNOWN,   /* a log alone: it may have ended or still be running */
     ENDING_EXITED,    /* the job's process ended; evidence holds its SIGNAL_EXIT */

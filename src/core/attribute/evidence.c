@@ -235,3 +235,8 @@ void evidence_add(struct evidence *e, const struct signal *s)
     named.who.rank = roster_rank_of(&e->roster, &s->who);
     add(e, &named, stream);
 }
+
+void evidence_add_gap(struct evidence *e)
+{
+    e->gap = true;
+}

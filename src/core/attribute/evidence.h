@@ -124,6 +124,7 @@ struct evidence {
     struct healed healed[HEALED_MAX];
     uint32_t n_healed;
     bool finished;
+    bool gap; /* a part could not be read */
     usec_t finish_us;
     usec_t last_us;                          /* latest clock of anything */
     usec_t silence_first_us, silence_end_us; /* clocks of the lines after the last progress */

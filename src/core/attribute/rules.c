@@ -37,7 +37,8 @@
 #define GRADIENT_LOST     20 /* lines in a row with nan: more than a loss scale needs to settle */
 #define ADRIFT_WORTH      65 /* percent of its confidence */
 #define INTERRUPT_CERTAIN 50 /* of a word that ended the job, whatever was before */
-#define NOTHING_TOLD      20 /* confidence when no line was understood */
+#define NOTHING_TOLD      20 /* confidence when no line was understood, or the end is not known */
+#define FINISHED_GAP      60 /* ... when the work was done in the part that could be read */
 
 static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
 {
@@ -202,7 +203,7 @@ static bool is_cut(const struct evidence *e)
     VEC_FOREACH (&e->streams, s)
         if (s->cut)
             return true;
-    return false;
+    return e->gap;
 }
 
 /* What a rank told of itself before the others waited, if it is not among those that wait: it died,
@@ -285,7 +286,8 @@ static void doubt_silence(struct judge *j, const struct hit *telling)
     const char *why = NULL;
 
     if (is_cut(j->e) && !j->told_end)
-        why = "the log ends within a line: it may have been cut";
+        why = j->e->gap ? "not all of the log could be read"
+                        : "the log ends within a line: it may have been cut";
     else if (telling && telling->s.cause == CAUSE_STORAGE && !one_node_waits(j))
         why = "the file system did not answer: any rank may wait for it";
     if (j->holdup.kind != HOLDUP_SILENT || !why)
@@ -616,8 +618,12 @@ static bool rule_told_slow(struct judge *j)
 
 static bool rule_healthy(struct judge *j)
 {
+    int32_t confidence = j->in->finished ? 90 : 70;
+
+    if (j->e->gap)
+        confidence = j->in->finished ? FINISHED_GAP : NOTHING_TOLD;
     j->primary = NULL;
-    set(j, CLASS_HEALTHY, CAUSE_NONE, j->in->finished ? 90 : 70);
+    set(j, CLASS_HEALTHY, CAUSE_NONE, confidence);
     return true;
 }
 

@@ -242,8 +242,9 @@ static bool stops_short(const struct judge *j)
 {
     const struct progress_summary *p = &j->in->progress;
 
-    return j->ending == ENDING_UNKNOWN && !j->in->finished && p->last_step != STEP_NONE &&
-           p->total_steps != NUMBER_NONE && p->last_step < p->total_steps;
+    return j->ending == ENDING_UNKNOWN && !j->in->finished && !j->e->gap &&
+           p->last_step != STEP_NONE && p->total_steps != NUMBER_NONE &&
+           p->last_step < p->total_steps;
 }
 
 static void describe_healthy(struct judge *j, struct strbuf *b)
@@ -259,6 +260,8 @@ static void describe_healthy(struct judge *j, struct strbuf *b)
         strbuf_adds(b, "Nothing to judge: no line tells of a failure or of progress");
     else if (j->in->finished)
         strbuf_adds(b, "The job finished its work");
+    else if (j->e->gap)
+        strbuf_adds(b, "Nothing is wrong in what could be read");
     else if (j->in->progress.steps_seen > 0)
         strbuf_adds(b, "Nothing is wrong as far as the log goes");
     else
@@ -317,6 +320,8 @@ void summary_write(struct judge *j)
         describe_healthy(j, &b);
         break;
     }
+    if (j->e->gap)
+        strbuf_adds(&b, "; not all of the input could be read");
     strbuf_addc(&b, '.');
     STR_COPY(j->in->summary, strbuf_str(&b));
 }
