@@ -70,6 +70,20 @@ static void on_reader_gone(void *ctx)
              s->log_path);
 }
 
+static void on_refused(void *ctx, int target, int error)
+{
+    struct session *s = ctx;
+    unsigned bit = 1U << target;
+
+    if (s->refused & bit)
+        return;
+    s->refused |= bit;
+    say_loud(s->say,
+             "the job's output cannot be written to standard %s (%s); the job goes on, and so does "
+             "its log %s",
+             target == STDERR_FILENO ? "error" : "output", strerror(-error), s->log_path);
+}
+
 static void on_drained(void *ctx)
 {
     struct session *s = ctx;
@@ -79,6 +93,9 @@ static void on_drained(void *ctx)
     if (watch_log_lost(s->watch) > 0)
         say_loud(s->say, "%" PRIu64 " bytes of the output are missing in %s",
                  watch_log_lost(s->watch), s->log_path);
+    if (watch_refused(s->watch) > 0)
+        say_loud(s->say, "%" PRIu64 " bytes of the output could not be passed on; see %s",
+                 watch_refused(s->watch), s->log_path);
     session_input(s, EVENT_LOGS_DRAINED);
     session_maybe_finish(s);
 }
@@ -95,6 +112,7 @@ static const struct watch_handlers watch_handlers = {.signal = on_signal,
                                                      .mid_line = on_mid_line,
                                                      .log_trouble = on_log_trouble,
                                                      .reader_gone = on_reader_gone,
+                                                     .refused = on_refused,
                                                      .drained = on_drained,
                                                      .delivered = on_delivered};
 

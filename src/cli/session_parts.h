@@ -50,10 +50,11 @@ struct session {
     sd_event_source *hurry; /* after that: when the end is waited for no longer */
     bool impatient;         /* that time has come */
     struct ended_facts end;
-    bool unread;   /* nobody reads our output any more; that was said */
-    bool ended;    /* JOB_ENDED was committed */
-    bool begun;    /* what happens is about this run; before, it is the end of a lost one */
-    bool archived; /* what came before this run was put aside: it is not in the journal */
+    bool unread;      /* nobody reads our output any more; that was said */
+    unsigned refused; /* bit n: descriptor n, a file, takes no output now; that was said */
+    bool ended;       /* JOB_ENDED was committed */
+    bool begun;       /* what happens is about this run; before, it is the end of a lost one */
+    bool archived;    /* what came before this run was put aside: it is not in the journal */
     struct learned_facts learned; /* ... but what it taught */
     bool no_state;                /* the lock, the folders or the journal could not be opened */
     struct err untold;            /* why the journal could not be written before that */

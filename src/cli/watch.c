@@ -149,6 +149,13 @@ static void on_reader_gone(void *ctx)
     w->handlers.reader_gone(w->ctx);
 }
 
+static void on_refused(void *ctx, int target, int error)
+{
+    struct watch *w = ctx;
+
+    w->handlers.refused(w->ctx, target, error);
+}
+
 static void on_delivered(void *ctx)
 {
     struct watch *w = ctx;
@@ -259,6 +266,11 @@ uint64_t watch_log_lost(const struct watch *w)
     return attempt_log_lost(w->log);
 }
 
+uint64_t watch_refused(const struct watch *w)
+{
+    return relay_refused(w->relay);
+}
+
 bool watch_is_delivered(const struct watch *w)
 {
     return w->drained && relay_owed(w->relay) == 0;
@@ -300,6 +312,7 @@ static int watch_init(struct watch *w, const struct watch_options *o, struct err
     static const struct relay_handlers relay_handlers = {.data = on_data,
                                                          .flush = on_flush,
                                                          .reader_gone = on_reader_gone,
+                                                         .refused = on_refused,
                                                          .ended = on_ended,
                                                          .delivered = on_delivered};
     int r = attempt_log_open(o->log_path, o->log_limit, o->terminal, &w->log, e);

@@ -18,6 +18,7 @@ struct watch_handlers {
     void (*mid_line)(void *ctx, bool mid_line); /* of what shares the place with our stderr */
     void (*log_trouble)(void *ctx, int error);  /* the log cannot be written; said once */
     void (*reader_gone)(void *ctx);             /* nobody reads our output any more */
+    void (*refused)(void *ctx, int target, int error); /* a file takes no output; said once */
     void (*drained)(void *ctx);   /* the output was read and scanned to its end, signals are out */
     void (*delivered)(void *ctx); /* later, if the reader paused: it took all of it */
 };
@@ -47,6 +48,7 @@ void watch_first_exited(struct watch *w);         /* the end is near: no waiting
 void watch_processes_gone(struct watch *w);       /* what is in the streams is all there will be */
 
 uint64_t watch_log_lost(const struct watch *w); /* bytes of the output that are not in the log */
+uint64_t watch_refused(const struct watch *w);  /* bytes that could not be passed on to a file */
 
 /* The output was read to its end, and the reader of our output has taken everything. */
 bool watch_is_delivered(const struct watch *w);

@@ -72,7 +72,17 @@ static ssize_t write_some(const struct outlet *o, const char *data, size_t len)
     }
 }
 
-/* Returns how much the reader took. A reader that is gone takes everything. */
+/* ENOSPC of a file loses this piece, as it would lose the job's own write; only a reader can go. */
+static void fail(struct outlet *o, int error, size_t left)
+{
+    o->gone = o->kind != OUTLET_PLAIN && (error == EPIPE || error == EIO || error == ECONNRESET);
+    if (o->gone)
+        return;
+    o->error = -error;
+    o->refused += left;
+}
+
+/* Returns how much is settled: taken or lost. A reader that is gone takes everything. */
 static size_t pass_on(struct outlet *o, const char *data, size_t len)
 {
     size_t done = 0;
@@ -85,8 +95,7 @@ static size_t pass_on(struct outlet *o, const char *data, size_t len)
         else if (errno == EAGAIN)
             return done;
         else if (errno != EINTR) {
-            /* ENOSPC of a file loses this piece, as it would lose the job's own write. */
-            o->gone = errno == EPIPE || errno == EIO || errno == ECONNRESET;
+            fail(o, errno, len - done);
             break;
         }
     }

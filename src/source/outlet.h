@@ -3,7 +3,8 @@
 #define REKNIT_SOURCE_OUTLET_H
 
 /* Where a stream's bytes go. Writing never waits: what the reader does not take now is owed to it,
- * in order, up to a limit; beyond that it is dropped and counted. */
+ * in order, up to a limit; beyond that it is dropped and counted. A file that takes nothing now is
+ * tried again with the next piece. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,7 +26,9 @@ struct outlet {
     bool gone;  /* nobody reads there any more (EPIPE, EIO): everything counts as taken */
     char *owed;
     size_t at, len, cap; /* of `owed`: its first byte, how many, room */
-    uint64_t dropped;
+    uint64_t dropped;    /* more than may be owed */
+    uint64_t refused;    /* what a file did not take: its disk is full */
+    int error;           /* ... and why, the last time, negative errno */
 };
 
 void outlet_init(struct outlet *o, int target); /* borrowed, kept in whatever mode it is */

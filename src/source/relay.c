@@ -46,9 +46,10 @@ struct stream {
     struct outlet out;
     bool paced; /* read by the timer, not watched */
     bool mid_line;
-    bool told_gone; /* that nobody reads was reported */
-    bool chunky;    /* a terminal: hands out 4 KiB at a time, a short read does not mean empty */
-    unsigned reads; /* with data, in the window */
+    bool told_gone;    /* that nobody reads was reported */
+    bool told_refused; /* that a file takes nothing was */
+    bool chunky;       /* a terminal: hands out 4 KiB at a time, a short read does not mean empty */
+    unsigned reads;    /* with data, in the window */
     sd_event_source *readable, *writable;
 };
 
@@ -90,12 +91,18 @@ static void update_sources(struct stream *s)
     set_enabled(s->writable, s->out.len > 0);
 }
 
-static void report_gone(struct stream *s)
+static void report_trouble(struct stream *s)
 {
-    if (!s->out.gone || s->told_gone)
-        return;
-    s->told_gone = true;
-    s->relay->handlers.reader_gone(s->relay->ctx);
+    const struct relay *r = s->relay;
+
+    if (s->out.gone && !s->told_gone) {
+        s->told_gone = true;
+        r->handlers.reader_gone(r->ctx);
+    }
+    if (s->out.refused > 0 && !s->told_refused) {
+        s->told_refused = true;
+        r->handlers.refused(r->ctx, s->out.target, s->out.error);
+    }
 }
 
 static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
@@ -118,7 +125,7 @@ static void take_data(struct stream *s, const char *data, size_t len)
     bool owed = s->out.len > 0;
 
     outlet_write(&s->out, data, len);
-    report_gone(s);
+    report_trouble(s);
     s->mid_line = data[len - 1] != '\n';
     if (owed || s->out.len > 0)
         update_sources(s);
@@ -276,7 +283,7 @@ static int on_writable(sd_event_source *source, int fd, uint32_t revents, void *
     struct relay *r = s->relay;
 
     outlet_resume(&s->out);
-    report_gone(s);
+    report_trouble(s);
     update_sources(s);
     if (r->open == 0 && !owes_anything(r))
         r->handlers.delivered(r->ctx);
@@ -356,6 +363,15 @@ size_t relay_owed(const struct relay *r)
 
     for (unsigned i = 0; i < r->n; i++)
         sum += r->streams[i].out.len;
+    return sum;
+}
+
+uint64_t relay_refused(const struct relay *r)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < r->n; i++)
+        sum += r->streams[i].out.refused;
     return sum;
 }
 

@@ -17,8 +17,10 @@ struct relay_handlers {
     void (*data)(void *ctx, unsigned stream, const char *data, size_t len);
     void (*flush)(void *ctx); /* some 50 ms after data: a good moment to write and to judge it */
     void (*reader_gone)(void *ctx); /* nobody reads our output any more (EPIPE, EIO) */
-    void (*ended)(void *ctx);       /* every stream was read to its end; flush came before */
-    void (*delivered)(void *ctx);   /* after that: the reader took all that was owed to it then */
+    /* The file that a stream goes to does not take it (a full disk); said once. */
+    void (*refused)(void *ctx, int target, int error);
+    void (*ended)(void *ctx);     /* every stream was read to its end; flush came before */
+    void (*delivered)(void *ctx); /* after that: the reader took all that was owed to it then */
 };
 
 struct relay;
@@ -43,6 +45,7 @@ void relay_inherit(struct relay *r, struct relay *old);
 
 size_t relay_owed(const struct relay *r);      /* bytes that readers have not taken yet */
 uint64_t relay_dropped(const struct relay *r); /* bytes that were too many to be owed */
+uint64_t relay_refused(const struct relay *r); /* bytes that a file did not take */
 
 /* The reader of `out` does not take what there is: the job may be waiting because of that. */
 bool relay_is_blocked(const struct relay *r);

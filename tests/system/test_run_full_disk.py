@@ -2,6 +2,7 @@
 """The state folder is full: the job must not notice, and reknit must say that it stopped acting."""
 
 import os
+import re
 import subprocess
 import uuid
 
@@ -134,3 +135,37 @@ def test_a_limit_on_file_sizes_does_not_end_reknit(start, tmp_path):
     assert r.wait() == 3
     assert r.err.find("cannot be written") is not None
     assert r.out.find("step 40/40") is not None
+
+
+@pytest.fixture
+def kept(reknit, tmp_path):
+    """Runs a script whose standard output goes to a file; its status and what reknit said."""
+
+    def call(script, out):
+        with open(out, "wb", buffering=0) as f:
+            r = subprocess.run(
+                [str(reknit.path), "run", "--name", "job", "--", "sh", "-c", script], stdout=f,
+                stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=60,
+                env={**os.environ, "REKNIT_STATE_DIR": str(tmp_path / "state")})
+        return r.returncode, r.stderr
+
+    return call
+
+
+def test_output_that_a_file_does_not_take_is_said_and_counted(kept):
+    status, said = kept("echo hi; sleep 0.2; echo there", "/dev/full")
+    assert status == 0
+    assert len(re.findall(r"cannot be written to standard output \(No space left", said)) == 1
+    assert re.search(r"\b9 bytes of the output could not be passed on; see .*attempt-1\.log", said)
+
+
+def test_output_goes_on_once_there_is_room(kept, disk):
+    """Every byte is in the file or counted, and what comes later is in the file again."""
+    fill(disk)
+    with open(disk / "filler", "r+b") as f:
+        f.truncate(os.path.getsize(disk / "filler") - 100 * 4096)
+    status, said = kept(f"seq 1 100000; sleep 0.2; rm {disk}/filler; echo last", disk / "out")
+    missing = int(re.search(r"\b([0-9]+) bytes of the output could not be passed on", said)[1])
+    assert status == 0
+    assert os.path.getsize(disk / "out") + missing == 588895 + len("last\n")
+    assert (disk / "out").read_text().endswith("last\n")
