@@ -12,9 +12,33 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RUNS_LOOKED_THROUGH 1000
+
+enum runner {
+    RUNNER_ALIVE,
+    RUNNER_ENDED, /* in order: then the lock is empty */
+    RUNNER_LOST,
+};
+
+static enum runner find_runner(const char *name)
+{
+    _cleanup_(closep) int fd = -1;
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (state_journal_path(name, path, NULL) < 0)
+        return RUNNER_LOST;
+    str_copy(strrchr(path, '/'), sizeof("/lock"), "/lock");
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return RUNNER_LOST;
+    if (flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return RUNNER_ALIVE;
+    return fstat(fd, &st) == 0 && st.st_size == 0 ? RUNNER_ENDED : RUNNER_LOST;
+}
 
 static void tell_story(void *ctx, const struct event *event)
 {
@@ -26,7 +50,7 @@ static int read_events(struct journal *j, struct story *s, struct err *e)
     return journal_each(j, 0, tell_story, s, e);
 }
 
-static int read_journal(const char *path, const char *name, bool alive, struct story *ret,
+static int read_journal(const char *path, const char *name, enum runner runner, struct story *ret,
                         struct err *e)
 {
     _cleanup_(journal_freep) struct journal *j = NULL;
@@ -35,19 +59,19 @@ static int read_journal(const char *path, const char *name, bool alive, struct s
     if (r >= 0)
         r = read_events(j, ret, e);
     STR_COPY(ret->job, name);
-    if (r >= 0 && !alive)
-        story_nobody_runs(ret);
+    if (r >= 0 && runner != RUNNER_ALIVE)
+        story_nobody_runs(ret, runner == RUNNER_ENDED);
     return r < 0 ? r : 0;
 }
 
 int chronicle_read(const char *name, struct story *ret, struct err *e)
 {
-    bool alive = chronicle_is_alive(name); /* before the journal is read: it may end meanwhile */
+    enum runner runner = find_runner(name); /* before the journal is read: it may end meanwhile */
     char path[PATH_MAX];
     int r = state_journal_path(name, path, e);
 
     if (r >= 0)
-        r = read_journal(path, name, alive, ret, e);
+        r = read_journal(path, name, runner, ret, e);
     if (r == -ENOENT)
         return err_set(e, r, "there is no job '%s'; 'reknit jobs' lists them", name);
     return r;
@@ -66,7 +90,7 @@ static int read_aside(const char *name, uint32_t number, struct story *ret, stru
         if (snprintf(folder, sizeof(folder), "%s/run-%" PRIu32 "/journal.db", path, i) >= PATH_MAX)
             break;
         if (access(folder, F_OK) == 0)
-            return read_journal(folder, name, false, ret, e);
+            return read_journal(folder, name, RUNNER_LOST, ret, e);
     }
     return -ESRCH;
 }
@@ -118,14 +142,7 @@ int chronicle_newest(char ret[JOB_NAME_LEN], struct err *e)
 
 bool chronicle_is_alive(const char *name)
 {
-    _cleanup_(closep) int fd = -1;
-    char path[PATH_MAX];
-
-    if (state_journal_path(name, path, NULL) < 0)
-        return false;
-    str_copy(strrchr(path, '/'), sizeof("/lock"), "/lock");
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    return find_runner(name) == RUNNER_ALIVE;
 }
 
 static void set_text(json_t *j, const char *key, const char *text)

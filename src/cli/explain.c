@@ -135,7 +135,7 @@ static void fact_text(const struct event *e, struct strbuf *out)
         break;
     case EVENT_OPERATOR:
         if (e->request.signal == 0)
-            strbuf_addf(out, "it could not be started: %s", e->request.who);
+            strbuf_addf(out, "no attempt could be started: %s", e->request.who);
         else
             strbuf_addf(out, "asked to end it: %s (%s)", e->request.who,
                         sig_name(e->request.signal, name));

@@ -30,6 +30,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,6 +40,8 @@
 #define LOCK_PAUSE_MS 20
 #define LOCK_NAMELESS USEC_PER_SEC /* the holder may be about to write itself */
 #define FILES_PER_RUN 10000
+#define ROOM_MOST     (256 << 10) /* some hundred events */
+#define ROOM_PART     4           /* of what is free */
 
 /* What stands in the lock file: who holds it, and what its processes can be found by. */
 struct holder {
@@ -116,6 +119,31 @@ void job_home_note_attempt(struct job_home *h, const char *cgroup, pid_t session
     else
         holder.session = 0; /* ended already: what it left carries its environment */
     write_holder(h, &holder);
+}
+
+void job_home_give_room(const struct job_home *h)
+{
+    char path[PATH_MAX];
+
+    if (state_path(path, NULL, "%s/room", h->path) >= 0)
+        unlink(path);
+}
+
+void job_home_keep_room(const struct job_home *h)
+{
+    _cleanup_(closep) int fd = -1;
+    struct statvfs fs;
+    char path[PATH_MAX];
+    off_t most;
+
+    if (state_path(path, NULL, "%s/room", h->path) < 0)
+        return;
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || fstatvfs(fd, &fs) < 0)
+        return;
+    most = (off_t)(fs.f_bavail * fs.f_frsize / ROOM_PART);
+    if (posix_fallocate(fd, 0, most < ROOM_MOST ? most : ROOM_MOST) != 0)
+        unlink(path);
 }
 
 bool job_home_is_held(const struct job_home *h)
@@ -256,7 +284,8 @@ static int kill_leftovers(struct job_home *h, struct err *e)
     struct holder last;
     size_t n;
 
-    if (!read_holder(h->lock, &last))
+    h->in_order = !read_holder(h->lock, &last);
+    if (h->in_order)
         return 0;
     write_holder(h, &last); /* ours now; what is to be killed stays on record */
     while ((n = kill_found(&last)) > 0 || cgroup_is_populated(last.cgroup)) {
@@ -358,8 +387,10 @@ static int home_open(const char *name, struct job_home *h, struct err *e)
     r = take_lock(h, name, e);
     if (r >= 0)
         r = kill_leftovers(h, e);
-    if (r >= 0)
+    if (r >= 0) {
+        job_home_give_room(h); /* a run that was killed left it */
         r = make_run(h, e);
+    }
     if (r < 0)
         return r;
     make_run_id(h->run_id);
@@ -386,6 +417,7 @@ void job_home_close(struct job_home *h)
 {
     if (h->lock < 0)
         return;
+    job_home_give_room(h);
     if (ftruncate(h->lock, 0) < 0) {
         /* the next run then looks for processes that are not there */
     }

@@ -20,6 +20,7 @@ struct job_home {
     char run_id[RUN_ID_LEN]; /* REKNIT_RUN of its processes */
     unsigned run;
     int lock;         /* the keeper holds it too: it lasts until no process is left */
+    bool in_order;    /* the last run ended so, or there was none */
     size_t leftovers; /* processes of the last run that had to be killed */
 };
 
@@ -37,6 +38,11 @@ void job_home_archive(const struct job_home *h, const char *path);
 /* So that the next run can find the processes even if everything here is killed: the cgroup they
  * are in ("" = none), and the session that the first of them leads (0 = it is not there yet). */
 void job_home_note_attempt(struct job_home *h, const char *cgroup, pid_t session);
+
+/* So that the end of a run can be recorded on a disk that is full by then: some room is taken now,
+ * as far as there is plenty, and given back. */
+void job_home_keep_room(const struct job_home *h);
+void job_home_give_room(const struct job_home *h);
 
 /* Whether the lock is still where others look for it. When it or the folder was deleted, another
  * run of the job may have begun, and this one must start nothing more. */

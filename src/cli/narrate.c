@@ -173,7 +173,10 @@ void narrate_cause(const struct story_attempt *a, struct strbuf *out)
 static const char *action_words(const struct story_run *run, const struct story_attempt *a)
 {
     if (!a->decided)
-        return a->lost ? "died with it" : run->over ? "-" : "running";
+        return a->lost           ? "died with it"
+               : run->over       ? "-"
+               : run->unrecorded ? "not recorded"
+                                 : "running";
     switch (a->decision.action) {
     case ACTION_RESTART:
     case ACTION_RESTART_EXCLUDING:
@@ -263,7 +266,9 @@ void narrate_summary(const struct story_run *run, size_t width,
 
 void narrate_state(const struct story_run *run, bool alive, struct strbuf *out)
 {
-    if (run->lost || (!run->over && !alive))
+    if (run->unrecorded)
+        strbuf_adds(out, "unrecorded");
+    else if (run->lost || (!run->over && !alive))
         strbuf_adds(out, "killed");
     else if (!run->over)
         strbuf_adds(out, "running");

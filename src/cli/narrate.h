@@ -31,7 +31,8 @@ void narrate_cause(const struct story_attempt *a, struct strbuf *out);
 void narrate_summary(const struct story_run *run, size_t width,
                      void (*line)(void *ctx, const char *text), void *ctx);
 
-/* "running", "done", "stopped", "killed" (with reknit). alive: somebody runs the job now. */
+/* "running", "done", "stopped", "killed" (with reknit), "unrecorded" (it ended on a full disk).
+ * alive: somebody runs the job now. */
 void narrate_state(const struct story_run *run, bool alive, struct strbuf *out);
 
 #endif

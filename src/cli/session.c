@@ -7,9 +7,11 @@
  * process is left; the watch says that the output was read to its end. Each is an input. Core
  * judges, decides, and asks for the next START or says JOB_ENDED; that ends the loop.
  *
- * While the pump is tilted (the journal cannot be written) no decision is carried out. Then the
- * end of the attempt is the end of the run, with the job's own exit status; and what the user asks
- * for is done here, without core. */
+ * While the pump is tilted (the journal cannot be written) no decision is carried out, so none is
+ * told either: it waits, as its intents do in the pump. Then the end of the attempt is the end of
+ * the run. For that end some room was kept on the disk: if it suffices, what was decided about the
+ * end holds after all; if not, the exit status is the job's own. What the user asks for is done
+ * here, without core. */
 
 #include "base/log.h"
 #include "base/sig.h"
@@ -22,6 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define WAITING_MAX  256   /* decisions and what follows, while no attempt can start */
 #define MACHINES_MAX 10000 /* more nodes, or GPUs in one of them, are a slip */
 
 struct event session_event(const struct session *s, enum event_kind kind)
@@ -77,9 +80,7 @@ void session_maybe_finish(struct session *s)
     if (s->ended && (!idle || delivered)) {
         leave(s, s->end.exit_code);
     } else if (pump_is_tilted(s->pump) && idle && delivered) {
-        say_loud(s->say, "the job's processes are gone; without a journal nothing is decided, so "
-                         "it is not restarted");
-        leave(s, exit_status_of(&s->exit));
+        leave(s, exit_status_of(&s->exit)); /* see end_tilted() */
     }
 }
 
@@ -97,10 +98,8 @@ bool session_never_ran(const struct session *s)
     return s->start_error != 0 && s->attempt == 1;
 }
 
-static void on_happened(void *ctx, const struct event *e)
+static void take_event(struct session *s, const struct event *e)
 {
-    struct session *s = ctx;
-
     story_add(&s->story, e);
     if (!s->begun)
         return;
@@ -109,8 +108,37 @@ static void on_happened(void *ctx, const struct event *e)
     if (e->kind == EVENT_JOB_ENDED) {
         s->ended = true;
         s->end = e->ended;
-        session_maybe_finish(s);
+        if (!s->closing)
+            session_maybe_finish(s);
     }
+}
+
+static bool is_decided(enum event_kind kind)
+{
+    return kind == EVENT_DECISION || kind == EVENT_INTENT || kind == EVENT_JOB_ENDED;
+}
+
+static void on_happened(void *ctx, const struct event *e)
+{
+    struct session *s = ctx;
+
+    if (!s->begun || !pump_is_tilted(s->pump) || !is_decided(e->kind)) {
+        take_event(s, e);
+        return;
+    }
+    if (e->kind == EVENT_DECISION)
+        session_tell_undecided(s);
+    s->end_waits |= e->kind == EVENT_JOB_ENDED;
+    if (s->waiting.n < WAITING_MAX)
+        *VEC_PUSH(&s->waiting) = *e;
+}
+
+/* What was decided while the journal could not be written is in it now. */
+static void take_waiting(struct session *s)
+{
+    for (size_t i = 0; i < s->waiting.n; i++)
+        take_event(s, &s->waiting.v[i]);
+    s->waiting.n = 0;
 }
 
 static void on_tilted(void *ctx, const struct err *why)
@@ -121,6 +149,8 @@ static void on_tilted(void *ctx, const struct err *why)
         s->untold = why ? *why : (struct err){0};
         return;
     }
+    if (s->closing)
+        return;
     if (why)
         say_loud(s->say,
                  "the journal cannot be written (%s): the job goes on, but nothing is done "
@@ -128,6 +158,8 @@ static void on_tilted(void *ctx, const struct err *why)
                  why->text);
     else
         say_loud(s->say, "the journal can be written again");
+    if (!why)
+        take_waiting(s);
     session_maybe_finish(s);
 }
 
@@ -202,6 +234,7 @@ static void tear_down(struct session *s)
     sd_event_unref(s->event);
     journal_free(s->journal);
     job_home_close(&s->home);
+    VEC_DONE(&s->waiting);
     story_done(&s->story);
     matcher_free(s->matcher);
     catalog_free(s->catalog);
@@ -282,8 +315,10 @@ static int begin(struct session *s, struct err *ret)
     }
     pump_settle(s->pump);
     s->begun = !pump_is_tilted(s->pump);
-    if (s->begun)
+    if (s->begun) {
+        job_home_keep_room(&s->home);
         return 0;
+    }
     *ret = s->untold;
     return err_prefix(ret, ret->code, "%s/journal.db", s->home.path);
 }
@@ -313,6 +348,33 @@ static int not_begun(struct session *s, const struct err *why, int status, bool 
     return status;
 }
 
+/* No attempt follows, for want of a journal, so what core knows of the job ends with this one. What
+ * waits is told when the room that was kept suffices for it; returns the exit status. */
+static int end_tilted(struct session *s)
+{
+    int status = exit_status_of(&s->exit);
+    struct err e = {0};
+    bool cut;
+
+    pump_settle(s->pump);
+    cut = !s->end_waits;
+    if (cut)
+        session_ask_for_end(s, 0, "the journal cannot be written");
+    pump_settle(s->pump);
+    s->closing = true;
+    job_home_give_room(&s->home);
+    if (cut && status != 0)
+        say_loud(s->say, "the job's processes are gone; while the journal cannot be written "
+                         "nothing is decided, so it is not restarted");
+    if (pump_close(s->pump, &e) < 0) {
+        say_loud(s->say, "the end of this run could not be recorded (%s)", e.text);
+        story_last_run(&s->story)->unrecorded = true;
+        return status;
+    }
+    take_waiting(s);
+    return s->ended ? s->end.exit_code : status;
+}
+
 static int loop(struct session *s)
 {
     struct err e = {0};
@@ -325,7 +387,10 @@ static int loop(struct session *s)
         return give_up(s, &e);
     status = sd_event_loop(s->event);
     session_release_signals();
-    pump_close(s->pump, &e);
+    if (status >= 0 && pump_is_tilted(s->pump) && local_is_idle(s->local))
+        status = end_tilted(s);
+    else
+        pump_close(s->pump, &e);
     if (status < 0)
         status = EXIT_TROUBLE;
     session_sum_up(s, status, NULL);

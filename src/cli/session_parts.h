@@ -50,11 +50,15 @@ struct session {
     sd_event_source *hurry; /* after that: when the end is waited for no longer */
     bool impatient;         /* that time has come */
     struct ended_facts end;
-    bool unread;      /* nobody reads our output any more; that was said */
-    unsigned refused; /* bit n: descriptor n, a file, takes no output now; that was said */
-    bool ended;       /* JOB_ENDED was committed */
-    bool begun;       /* what happens is about this run; before, it is the end of a lost one */
-    bool archived;    /* what came before this run was put aside: it is not in the journal */
+    bool unread;               /* nobody reads our output any more; that was said */
+    unsigned refused;          /* bit n: descriptor n, a file, takes no output now; that was said */
+    VEC(struct event) waiting; /* decisions and their kin that no journal holds yet */
+    uint32_t undecided;        /* the attempt whose verdict was told without a decision */
+    bool end_waits;            /* JOB_ENDED among them */
+    bool closing;              /* the loop is over */
+    bool ended;                /* JOB_ENDED was committed */
+    bool begun;    /* what happens is about this run; before, it is the end of a lost one */
+    bool archived; /* what came before this run was put aside: it is not in the journal */
     struct learned_facts learned; /* ... but what it taught */
     bool no_state;                /* the lock, the folders or the journal could not be opened */
     struct err untold;            /* why the journal could not be written before that */
@@ -106,6 +110,8 @@ void session_hurry(struct session *s);
 /* session_tell.c: what is said on standard error */
 
 void session_tell(struct session *s, const struct event *e);
+/* A decision about the last attempt waits for the journal: what is known of its end is told. */
+void session_tell_undecided(struct session *s);
 void session_tell_lost_run(struct session *s);
 void session_sum_up(struct session *s, int status, const char *error); /* NULL: none */
 

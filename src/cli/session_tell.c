@@ -17,9 +17,12 @@ static void say_decision(struct session *s, const struct story_attempt *a)
 
     if (a->decision.action == ACTION_COMPLETE && a->incident && a->incident->class == CLASS_HEALTHY)
         return; /* the table says it */
-    narrate_verdict(a, &b);
+    if (s->undecided != a->number)
+        narrate_verdict(a, &b);
     if (b.len > 0)
         strbuf_adds(&b, " - ");
+    else
+        strbuf_addf(&b, "attempt %" PRIu32 ": ", a->number);
     narrate_decision(a, &b);
     say(s->say, "%s", strbuf_str(&b));
 }
@@ -35,12 +38,25 @@ void session_tell(struct session *s, const struct event *e)
             say(s->say, "%s", strbuf_str(&b));
         break;
     case EVENT_DECISION:
-        if (a)
+        if (a && !(s->closing && action_restarts(a->decision.action)))
             say_decision(s, a);
         break;
     default:
         break;
     }
+}
+
+void session_tell_undecided(struct session *s)
+{
+    const struct story_attempt *a = story_last_attempt(story_last_run(&s->story));
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    if (!a || session_never_ran(s) || s->undecided == a->number)
+        return;
+    s->undecided = a->number;
+    narrate_verdict(a, &b);
+    if (b.len > 0)
+        say(s->say, "%s", strbuf_str(&b));
 }
 
 /* The last run was killed, or its machine went down. */
@@ -53,8 +69,15 @@ void session_tell_lost_run(struct session *s)
 
     if (!run || run->over)
         return;
-    strbuf_addf(&b, "the last run of this job was killed %s ago",
-                duration_format(now_us() - s->story.last_event, ago));
+    duration_format(now_us() - s->story.last_event, ago);
+    if (s->home.in_order) {
+        say(s->say,
+            "the last run of this job ended in order, but its end could not be recorded; the last "
+            "that is known of it is %s old",
+            ago);
+        return;
+    }
+    strbuf_addf(&b, "the last run of this job was killed %s ago", ago);
     if (a)
         strbuf_addf(&b, " in attempt %" PRIu32, a->number);
     if (a && a->last_step != STEP_NONE)

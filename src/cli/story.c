@@ -231,11 +231,14 @@ void story_add(struct story *s, const struct event *e)
         add_to_attempt(a, e);
 }
 
-void story_nobody_runs(struct story *s)
+void story_nobody_runs(struct story *s, bool in_order)
 {
     struct story_run *run = story_last_run(s);
 
-    if (run)
+    if (!run)
+        return;
+    run->unrecorded = in_order && !run->over;
+    if (!run->unrecorded)
         lose(run, s->last_event);
 }
 

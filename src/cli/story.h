@@ -47,6 +47,7 @@ struct story_run {
     uint32_t number;     /* of the job's runs */
     usec_t began, ended; /* USEC_NEVER: not ended */
     bool over, lost;
+    bool unrecorded; /* it ended in order, but its end is not in the journal */
     struct ended_facts end;
     struct policy policy;
     VEC(struct story_attempt) attempts;
@@ -69,8 +70,9 @@ void story_add_tail(struct story *s, const struct event *e);
 void story_done(struct story *s);
 #define _cleanup_story_ __attribute__((cleanup(story_done)))
 
-/* Nobody runs the job now: if its last run did not end, it was killed at the last sign of life. */
-void story_nobody_runs(struct story *s);
+/* Nobody runs the job now: if its last run did not end, it was killed at the last sign of life; or
+ * it ended in order, on a full disk. */
+void story_nobody_runs(struct story *s, bool in_order);
 
 struct story_run *story_last_run(struct story *s);               /* NULL = none */
 struct story_run *story_run(struct story *s, uint32_t number);   /* NULL = none such */

@@ -169,3 +169,47 @@ def test_output_goes_on_once_there_is_room(kept, disk):
     assert status == 0
     assert os.path.getsize(disk / "out") + missing == 588895 + len("last\n")
     assert (disk / "out").read_text().endswith("last\n")
+
+
+FULL_THEN_FAIL = "i=0; while [ $i -lt 60 ]; do i=$((i+1)); echo \"step $i loss 1\"; sleep 0.03; done; " \
+    "echo 'RuntimeError: boom'; exit 3"
+
+
+def test_no_decision_is_told_that_is_not_in_the_journal(start, disk, reknit):
+    r = start(f"echo ready; read line; {FULL_THEN_FAIL}", disk / "state")
+    r.out.expect("ready")
+    fill(disk)
+    r.process.stdin.write("go\n")
+    r.process.stdin.flush()
+    assert r.wait() == 3
+    said = r.err.text()
+    assert "restarting" not in said
+    assert said.count("attempt 1 crashed") == 1
+    state = disk / "state"
+    (disk / "filler").unlink()
+    told = reknit("explain", "job", env={**os.environ, "REKNIT_STATE_DIR": str(state)}).stdout
+    assert "stopped, exit status 3" in told
+    assert reknit("replay", state / "job/journal.db").returncode == 0
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_a_run_that_ended_on_a_full_disk_is_not_told_as_killed(start, disk, reknit, room):
+    """With the room that was kept its end is recorded; without, that it did end is known."""
+    state = disk / "state"
+    r = start("echo ready; read line; echo 'step 10 loss 1'; exit 0", state)
+    r.out.expect("ready")
+    if not room:
+        (state / "job/room").unlink()
+    fill(disk)
+    r.process.stdin.write("go\n")
+    r.process.stdin.flush()
+    assert r.wait() == 0
+    assert ("could not be recorded" in r.err.text()) == (not room)
+    assert ("not recorded" in r.err.text()) == (not room)
+    (disk / "filler").unlink()
+    jobs = reknit("jobs", env={**os.environ, "REKNIT_STATE_DIR": str(state)}).stdout
+    assert re.search("job +" + ("done" if room else "unrecorded") + " ", jobs)
+    again = start("exit 0", state)
+    assert again.wait() == 0
+    assert "killed" not in again.err.text()
+    assert ("its end could not be recorded" in again.err.text()) == (not room)

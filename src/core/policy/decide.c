@@ -64,7 +64,9 @@ static bool rule_requested(const struct model *m, const struct job *j, struct de
     if (ended_well(&j->attempt) && j->attempt.incident.class == CLASS_HEALTHY)
         return false; /* the wish came when its work was done */
     if (j->request_signal == 0)
-        return STOP(ret, "requested", 0, 0, "it could not be started");
+        return STOP(ret, "requested", 0, 0, "%s",
+                    j->attempt.exited ? "no further attempt could be started"
+                                      : "it could not be started");
     return STOP(ret, "requested", 0, 0, "the user ended it (%s)",
                 sig_name(j->request_signal, name));
 }
