@@ -25,10 +25,12 @@
 #include <sys/stat.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #define RAW_BYTES      ((size_t)256 << 10)
 #define UNPACKED_BYTES ((size_t)256 << 10)
 #define MAGIC_BYTES    10
+#define WINDOW_LOG_MAX 25 /* zstd, 32 MiB: all but --long and --ultra -21; memory is promised */
 
 enum packing {
     PACKING_NONE,
@@ -139,7 +141,10 @@ static int detect_packing(struct input *in, struct err *e)
     in->unpacked = xmalloc(UNPACKED_BYTES);
     if (in->packing == PACKING_ZSTD) {
         in->zstd = ZSTD_createDStream();
-        return in->zstd ? 0 : err_set(e, -ENOMEM, "%s: zstd does not start", in->path);
+        if (!in->zstd)
+            return err_set(e, -ENOMEM, "%s: zstd does not start", in->path);
+        (void)ZSTD_DCtx_setParameter(in->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+        return 0;
     }
     /* 15 + 16: the largest window, gzip header expected. */
     return inflateInit2(&in->gz, 15 + 16) == Z_OK
@@ -223,6 +228,18 @@ static int gunzip(struct input *in, size_t *ret_len, struct err *e)
     return 0;
 }
 
+static int unzstd_error(const struct input *in, size_t z, struct err *e)
+{
+    if (ZSTD_getErrorCode(z) == ZSTD_error_frameParameter_windowTooLarge)
+        return err_set(
+            e, -EFBIG,
+            "%s: to unpack it takes more memory than is used here (zstd --long or "
+            "--ultra): unpack it on the way, zstd -dc --long=31 FILE | reknit diagnose -",
+            in->path);
+    return err_set(e, -EBADMSG, "%s: the zstd data is damaged (%s)", in->path,
+                   ZSTD_getErrorName(z));
+}
+
 static int unzstd(struct input *in, size_t *ret_len, struct err *e)
 {
     ZSTD_inBuffer src = {in->raw, in->end, in->pos};
@@ -230,8 +247,7 @@ static int unzstd(struct input *in, size_t *ret_len, struct err *e)
     size_t z = ZSTD_decompressStream(in->zstd, &dst, &src);
 
     if (ZSTD_isError(z))
-        return err_set(e, -EBADMSG, "%s: the zstd data is damaged (%s)", in->path,
-                       ZSTD_getErrorName(z));
+        return unzstd_error(in, z, e);
     in->inside = z != 0;
     in->pos = src.pos;
     *ret_len = dst.pos;

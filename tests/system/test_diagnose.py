@@ -610,6 +610,19 @@ def test_padding_behind_an_archive_and_frames_to_skip(reknit, tmp_path):
     assert verdict(reknit("diagnose", "--format", "json", packed))["cause"] == "node-failure"
 
 
+def test_memory_for_unpacking_is_bounded(reknit, tmp_path):
+    packed, text = tmp_path / "job.zst", NODE_FAIL.encode()
+    block = (1 | len(text) << 3).to_bytes(3, "little") + text
+    for log, fits in ((23, True), (25, True), (26, False), (27, False), (31, False)):
+        packed.write_bytes(b"\x28\xb5\x2f\xfd\0" + bytes([log - 10 << 3]) + block)
+        run = reknit("diagnose", packed)
+        if fits:
+            assert run.returncode == 1 and "node-failure" in run.stdout
+        else:
+            assert run.returncode == 1 and not run.stdout
+            assert "zstd -dc --long=31 FILE | reknit diagnose -" in run.stderr
+
+
 def test_names_from_the_command_line_are_shown_printable(reknit, tmp_path):
     hostile = "x\x1b]0;owned\x07\u202egol\n.txt"
     log, absent = tmp_path / hostile, tmp_path / ("absent" + hostile)
