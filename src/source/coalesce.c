@@ -2,9 +2,10 @@
 
 /* Three rules, by kind:
  *
- *   step      the newest is held until a second after the last that was handed on. One that shows
- *             something else than the held one (loss not a number, a skipped update) is not
- *             swallowed by it: the held one goes first. That is bounded like the hits.
+ *   step      the newest is held until a second after the last that was handed on, and counts those
+ *             that it stands for: what the job survived must not depend on how its output was read.
+ *             One that shows something else than the held one (loss not a number, a skipped update)
+ *             is not swallowed by it: the held one goes first. That is bounded like the hits.
  *   output    says only "it printed something": dropped when anything was handed on within the
  *             last second
  *   the rest  RATE_MAX a second go through. Beyond that, of each signature the first in a second
@@ -36,9 +37,10 @@ struct coalesce {
     void *ctx;
     struct signal step; /* held */
     bool has_step;
-    usec_t step_at; /* when the last step was handed on */
-    usec_t any_at;  /* when anything was */
-    usec_t window;  /* begin of the second in which `rate` was counted */
+    int64_t highest; /* number of those that it stands for */
+    usec_t step_at;  /* when the last step was handed on */
+    usec_t any_at;   /* when anything was */
+    usec_t window;   /* begin of the second in which `rate` was counted */
     unsigned rate, n_crowds;
     struct crowd *crowds; /* CROWDED_MAX, allocated when first needed */
 };
@@ -150,11 +152,27 @@ static void bounded(struct coalesce *c, const struct signal *s, usec_t now)
     crowd->last = *s;
 }
 
+/* How many steps the newest stands for beside itself. What another rank says of the same step, or
+ * of one before it, is none. */
+static int64_t left_out(const struct coalesce *c, const struct step_fact *newest)
+{
+    bool forward =
+        c->highest == STEP_NONE || newest->step == STEP_NONE || newest->step > c->highest;
+
+    return c->step.step.more + (forward ? 1 : 0);
+}
+
 static void take_step(struct coalesce *c, const struct signal *s, usec_t now)
 {
+    struct signal newest = *s;
+
     if (c->has_step && shows_else(&c->step.step, &s->step) && c->rate++ < RATE_MAX)
         push_step(c, now);
-    c->step = *s;
+    if (c->has_step)
+        newest.step.more = left_out(c, &s->step);
+    if (!c->has_step || s->step.step > c->highest)
+        c->highest = s->step.step;
+    c->step = newest;
     c->has_step = true;
     if (now - c->step_at >= SPAN_US)
         push_step(c, now);

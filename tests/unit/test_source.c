@@ -75,6 +75,27 @@ static void steps_come_once_a_second(void **state)
     assert_int_equal(coalesce_flush(c, 4999 * USEC_PER_MSEC, false), 5000 * USEC_PER_MSEC);
     assert_int_equal(coalesce_flush(c, 5000 * USEC_PER_MSEC, false), USEC_NEVER);
     assert_int_equal(sink.got.v[5].step.step, 4999); /* and the last is not lost */
+    assert_int_equal(sink.got.v[0].step.more, 0);
+    assert_int_equal(sink.got.v[4].step.more, 999);
+    assert_int_equal(sink.got.v[5].step.more, 998);
+    coalesce_free(c);
+    VEC_DONE(&sink.got);
+}
+
+static void a_step_of_many_ranks_counts_once(void **state)
+{
+    struct sink sink = {0};
+    struct coalesce *c = coalesce_new(take, &sink);
+
+    (void)state;
+    for (int64_t i = 0; i < 40; i++) { /* 8 ranks, of which every other is a step behind */
+        struct signal s = step(1 + i / 8 + i % 2);
+
+        coalesce_signal(c, &s, i * USEC_PER_MSEC);
+    }
+    coalesce_flush(c, USEC_PER_SEC, true);
+    assert_int_equal(sink.got.n, 2);
+    assert_int_equal(sink.got.v[1].step.more, 4);
     coalesce_free(c);
     VEC_DONE(&sink.got);
 }
@@ -524,6 +545,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_come_once_a_second),
+        cmocka_unit_test(a_step_of_many_ranks_counts_once),
         cmocka_unit_test(nothing_overtakes_a_step),
         cmocka_unit_test(the_first_nan_is_not_swallowed),
         cmocka_unit_test(a_flood_of_errors_is_counted),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/attribute/judge.h"
 
+#include "base/sig.h"
 #include "base/str.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 /* The terminal episode (algorithms b.2.3): what the attempt has not survived. Within a file that
@@ -134,16 +136,60 @@ static bool tells_end(const struct evidence *e, const struct signal *s)
 
 /* Schedulers and clouds announce the end, seconds to minutes ahead, and a trainer that listens
  * makes a few more steps and a checkpoint before it obeys. So an announcement is not survived as a
- * failure is: only steps for longer than any grace show that it came to nothing. */
+ * failure is: only steps for longer than any grace show that it came to nothing. A clock that the
+ * announcement shows, and no line after it, does not tell how long that was. */
 static bool is_announced(const struct evidence *e, const struct hit *h)
 {
     int64_t steps = steps_after(e, h);
 
     if (!hit_is_interrupt(h) || h->s.confidence < NOTICE_CERTAIN || steps <= 0)
         return false;
-    if (h->last_us != USEC_UNKNOWN && e->last_us != USEC_UNKNOWN)
+    if (h->last_us != USEC_UNKNOWN && e->last_us != USEC_UNKNOWN &&
+        (e->pace.last.time_us != USEC_UNKNOWN || e->last_us > h->last_us))
         return e->last_us - h->last_us <= NOTICE_GRACE;
     return steps <= NOTICE_STEPS;
+}
+
+/* Whether the first process died by a fault of its own: no scheduler or user sends such a signal.
+ */
+static bool died_by_fault(const struct judge *j)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    const struct exit_seen *x = evidence_own_exit(j->e);
+
+    for (size_t i = 0; x && i < ARRAY_SIZE(faults); i++)
+        if (sig_ended(x->code, x->signal, faults[i]))
+            return true;
+    return false;
+}
+
+/* Whether the first process ended as one that was told to: by a signal that tells it. */
+static bool ended_as_told(const struct exit_seen *x)
+{
+    static const int told[] = {SIGTERM, SIGKILL, SIGINT,  SIGHUP,
+                               SIGQUIT, SIGUSR1, SIGUSR2, SIGXCPU};
+
+    for (size_t i = 0; i < ARRAY_SIZE(told); i++)
+        if (sig_ended(x->code, x->signal, told[i]))
+            return true;
+    return x->code == 0 && x->signal == 0;
+}
+
+/* Whether the job went on, and met an error of its own, of which it ended. A word about the
+ * scheduler among the job's lines is only text, and how it ended is a fact. */
+static bool is_belied(const struct judge *j)
+{
+    const struct exit_seen *x = evidence_own_exit(j->e);
+
+    if (j->ending != ENDING_EXITED || !x || ended_as_told(x))
+        return false;
+    if (died_by_fault(j))
+        return true;
+    for (size_t i = 0; i < j->n_current; i++)
+        if (j->current[i]->s.layer == LAYER_JOB &&
+            (j->current[i]->s.raised || j->current[i]->s.role == ROLE_SYMPTOM))
+            return true;
+    return false;
 }
 
 static void look_for_notice(struct judge *j)
@@ -277,6 +323,8 @@ void episode_build(struct judge *j)
         !has_role(j, ROLE_SYMPTOM))
         collect(j, LATE_STEPS);
     look_for_notice(j);
+    if (j->notice && is_belied(j))
+        j->notice = NULL;
     if (!j->interrupt && !j->e->finished && !has_role(j, ROLE_ROOT))
         j->interrupt = j->notice;
     measure_silence(j);

@@ -142,6 +142,8 @@ uint64_t fingerprint_template(uint64_t h, const struct signal *s);
 const struct stream *evidence_stream(const struct evidence *e, uint32_t file);
 /* Whether trouble of the signature's family came to an end by itself on the node. */
 bool evidence_healed(const struct evidence *e, const char *signature, const char *node);
+/* How reknit itself saw the first process end; NULL = it did not. */
+const struct exit_seen *evidence_own_exit(const struct evidence *e);
 bool exit_is_first(const struct evidence *e, const struct exit_seen *x);
 bool exit_brought_down_others(const struct evidence *e, const struct exit_seen *x);
 const struct signature_facts *evidence_signature(const struct evidence *e, const char *id);

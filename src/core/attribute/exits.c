@@ -7,7 +7,11 @@
 #include <signal.h>
 
 /* Who ended, and how. Launchers tell it over several lines (host, rank, exit code) and often twice,
- * at once in a line of the agent and later in a summary; one process must be counted once. */
+ * at once in a line of the agent and later in a summary; one process must be counted once.
+ *
+ * How the first process ended is seen by reknit itself, beside the output, of which any part may
+ * still be unread. So it has no place among the lines: it is the last that happened, whenever it is
+ * told, and nothing that is read later survives it. */
 
 #define NAMED_CONFIDENCE 50
 #define HEAD_LINES       20 /* of a file in which an end stands alone */
@@ -33,6 +37,28 @@ static void merge_entity(struct entity *dst, const struct entity *src)
         STR_COPY(dst->node, src->node);
     if (!*dst->device)
         STR_COPY(dst->device, src->device);
+}
+
+static bool is_own(const struct exit_seen *x)
+{
+    return x->provenance == PROVENANCE_AGENT && x->who.rank == RANK_NONE;
+}
+
+const struct exit_seen *evidence_own_exit(const struct evidence *e)
+{
+    VEC_FOREACH (&e->exits, x)
+        if (is_own(x) && x->has_code)
+            return x;
+    return NULL;
+}
+
+/* NULL = none */
+static struct exit_seen *last_told(struct evidence *e)
+{
+    for (size_t i = e->exits.n; i-- > 0;)
+        if (!is_own(&e->exits.v[i]))
+            return &e->exits.v[i];
+    return NULL;
 }
 
 static struct exit_seen *open_report(struct evidence *e, const struct signal *s)
@@ -101,7 +127,7 @@ static struct exit_seen *report_of_process(struct evidence *e, const struct sign
                                            const struct exit_seen *told)
 {
     VEC_FOREACH (&e->exits, x) {
-        if (x == told || x->file != s->file)
+        if (x == told || x->file != s->file || is_own(x))
             continue;
         if (s->exit.pid != 0 && x->pid == s->exit.pid)
             return x;
@@ -122,12 +148,28 @@ static void set_exit(struct exit_seen *x, const struct exit_fact *f)
     x->signal = f->signal;
 }
 
+static void gather_own_exit(struct evidence *e, const struct signal *s)
+{
+    struct exit_seen *x = open_report(e, s);
+
+    if (!x)
+        return;
+    x->order = UINT64_MAX;
+    x->advance = INT64_MAX;
+    x->time_us = USEC_UNKNOWN;
+    set_exit(x, &s->exit);
+}
+
 void gather_exit(struct evidence *e, const struct signal *s, const struct stream *stream,
                  usec_t now)
 {
     bool has_code = s->kind == SIGNAL_EXIT;
-    struct exit_seen *x = e->exits.n ? &e->exits.v[e->exits.n - 1] : NULL, *same = NULL;
+    struct exit_seen *x = last_told(e), *same = NULL;
 
+    if (has_code && s->provenance == PROVENANCE_AGENT && s->who.rank == RANK_NONE) {
+        gather_own_exit(e, s);
+        return;
+    }
     if (!x || !continues_report(x, s, has_code))
         x = open_report(e, s);
     if (!x)

@@ -220,9 +220,21 @@ static void feed_values(struct evidence *e, const struct signal *s)
     e->pace.by_clock = NUMBER_NONE;
 }
 
+/* How many steps were made with this one. Of those that were left out before it, ranks may have
+ * told more than once; there are no more than numbers between them. */
+static int64_t steps_made(const struct track *t, const struct step_fact *f)
+{
+    int64_t between = f->step - t->highest - 1;
+
+    if (f->step == STEP_NONE || t->highest == STEP_NONE || between < 0 || f->more < between)
+        return 1 + f->more;
+    return 1 + between;
+}
+
 void gather_step(struct evidence *e, const struct signal *s, struct stream *stream, usec_t now)
 {
     struct track *t;
+    int64_t made;
     bool advanced;
 
     if (stands_below(&e->pace, s)) {
@@ -232,14 +244,15 @@ void gather_step(struct evidence *e, const struct signal *s, struct stream *stre
         return;
     }
     t = track_of(e, s);
+    made = steps_made(t, &s->step);
     advanced = track_advances(t, s->step.step);
     if (s->step.total != NUMBER_NONE)
         t->total = s->step.total;
     note_step_numbers(&e->pace, &s->step, advanced);
     if (!advanced)
         return;
-    stream->advance++;
-    e->advances++;
+    stream->advance += made;
+    e->advances += (uint64_t)made;
     note_progress_line(e, s, now);
     forget_survived(e, s->file);
     feed_values(e, s);

@@ -57,12 +57,9 @@ static bool rule_empty(struct judge *j)
 
 static bool exited_well(const struct judge *j)
 {
-    bool well = false;
+    const struct exit_seen *x = evidence_own_exit(j->e);
 
-    VEC_FOREACH (&j->e->exits, x)
-        if (x->provenance == PROVENANCE_AGENT && x->has_code && x->who.rank == RANK_NONE)
-            well = x->code == 0 && x->signal == 0;
-    return well;
+    return x && x->code == 0 && x->signal == 0;
 }
 
 /* Status 0 of a job that was asked to end says that it did as it was told, and not that its work is

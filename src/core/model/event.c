@@ -128,7 +128,7 @@ static bool signal_is_sane(const struct signal *s)
     switch (s->kind) {
     case SIGNAL_STEP:
         return step_is_sane(s->step.step) && number_is_sane(s->step.total) &&
-               number_is_sane(s->step.duration);
+               number_is_sane(s->step.duration) && s->step.more >= 0 && s->step.more <= NUMBER_MAX;
     case SIGNAL_CHECKPOINT:
         return step_is_sane(s->checkpoint.step);
     case SIGNAL_COLLECTIVE:

@@ -168,6 +168,7 @@ static const struct field step_fields[] = {
     NUMBER_OR(struct step_fact, grad_norm, NUMBER_NONE),
     NUMBER_OR(struct step_fact, rate, NUMBER_NONE),
     NUMBER(struct step_fact, skipped),
+    NUMBER(struct step_fact, more),
     END,
 };
 

@@ -88,6 +88,7 @@ struct step_fact {
     int64_t rate;      /* throughput (tokens/s, samples/s, TFLOP/s: whatever grows when the job is
                           faster) in 1/METRIC_SCALE, or NUMBER_NONE */
     bool skipped;      /* the optimizer skipped the update (overflow) */
+    int64_t more;      /* steps before it, of which it stands for the last (source/coalesce.h) */
 };
 
 struct checkpoint_fact {

@@ -163,7 +163,6 @@ static bool apply_exited(struct model *m, struct job *j, const struct event *e)
     a->exited = true;
     a->exited_at = m->now;
     a->exit = e->exited;
-    s.time_us = e->time_us;
     s.exit = e->exited;
     if (is_evidence(a))
         evidence_add(a->evidence, &s);
