@@ -45,6 +45,24 @@ const char *sig_name(int sig, char buf[SIG_NAME_LEN])
     return buf;
 }
 
+bool sig_is_of_key(int sig)
+{
+    return sig == SIGINT || sig == SIGQUIT;
+}
+
+const char *sig_sender(int sig, char buf[SIG_SENDER_LEN])
+{
+    char name[SIG_NAME_LEN];
+
+    if (sig_is_of_key(sig))
+        str_printf(buf, SIG_SENDER_LEN, "the user (Ctrl-%s)", sig == SIGINT ? "C" : "\\");
+    else
+        str_printf(buf, SIG_SENDER_LEN, "somebody or %s (%s)",
+                   sig == SIGHUP ? "the end of the terminal" : "the scheduler",
+                   sig_name(sig, name));
+    return buf;
+}
+
 static bool is_word(const char *s, size_t len, const char *word)
 {
     return word && strlen(word) == len && strncasecmp(s, word, len) == 0;

@@ -127,7 +127,7 @@ static void show_progress(const struct page *p, const struct story_attempt *a)
 
 static void fact_text(const struct event *e, struct strbuf *out)
 {
-    char name[SIG_NAME_LEN];
+    char name[SIG_NAME_LEN], sender[SIG_SENDER_LEN];
 
     switch (e->kind) {
     case EVENT_FINDING:
@@ -137,8 +137,7 @@ static void fact_text(const struct event *e, struct strbuf *out)
         if (e->request.signal == 0)
             strbuf_addf(out, "no attempt could be started: %s", e->request.who);
         else
-            strbuf_addf(out, "asked to end it: %s (%s)", e->request.who,
-                        sig_name(e->request.signal, name));
+            strbuf_addf(out, "asked to end it: %s", sig_sender(e->request.signal, sender));
         break;
     case EVENT_INTENT:
         if (e->intended.intent == INTENT_KILL)
@@ -171,6 +170,11 @@ static void show_facts(const struct page *p, const struct story_attempt *a)
 
         strbuf_adds(&b, "its first process: ");
         narrate_exit(&a->exit, &b);
+        if (a->put_down)
+            strbuf_addf(&b, ", sent by reknit%s",
+                        !a->forced       ? ""
+                        : a->asked_again ? " when it was asked again"
+                                         : " after the grace");
         entry(p, "exit", strbuf_str(&b));
     }
     if (a->lost)
@@ -224,15 +228,15 @@ static void show_decision(const struct page *p, const struct story_attempt *a)
 static void show_sequel(const struct page *p, const struct story_run *run, size_t i)
 {
     const struct story_attempt *a = &run->attempts.v[i];
-    char text[DURATION_TEXT_MAX];
+    char text[DURATION_TEXT_MAX], span[DURATION_TEXT_MAX];
 
     if (i + 1 < run->attempts.n)
         entryf(p, "then", "attempt %" PRIu32 " started %s after this one had ended",
                run->attempts.v[i + 1].number,
                duration_format(run->attempts.v[i + 1].started - a->ended, text));
     if (a->span > 0)
-        entryf(p, "lost", "%s of the time it took produced no step that was kept",
-               duration_format(a->span - a->useful, text));
+        entryf(p, "lost", "%s of its %s produced no step that was kept",
+               duration_format(a->span - a->useful, text), duration_format(a->span, span));
     entry(p, "log", a->log);
 }
 

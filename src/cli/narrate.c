@@ -84,6 +84,9 @@ void narrate_verdict(const struct story_attempt *a, struct strbuf *out)
     if (tells_exit(a)) {
         strbuf_adds(out, ", ");
         narrate_exit(&a->exit, out);
+    } else if (a->forced) {
+        strbuf_addf(out, ", killed by reknit %s",
+                    a->asked_again ? "when it was asked again" : "after the grace");
     }
     add_summary(i, out);
     strbuf_addf(out, " (%s, %d %%)", cause_name(i->cause), (int)i->confidence);
@@ -211,8 +214,7 @@ static void add_row(struct table *t, const struct story_run *run, const struct s
 
     strbuf_addf(table_cell(t), "%" PRIu32, a->number);
     narrate_steps(a, table_cell(t));
-    strbuf_adds(table_cell(t),
-                duration_format(a->ended == USEC_NEVER ? a->span : a->ended - a->started, text));
+    strbuf_adds(table_cell(t), duration_format(a->span, text));
     add_exit(a, table_cell(t));
     narrate_cause(a, table_cell(t));
     strbuf_adds(table_cell(t), action_words(run, a));

@@ -3,6 +3,7 @@
 /* SIGINT, SIGTERM, SIGHUP and SIGQUIT ask for the end: the first is passed on, the second ends
  * everything. The others are the terminal's business, or the job's. */
 
+#include "base/sig.h"
 #include "base/str.h"
 #include "base/timer.h"
 #include "cli/session_parts.h"
@@ -42,17 +43,19 @@ static void on_end_signal(int sig)
 
 static void first_interrupt(struct session *s, int sig)
 {
-    char grace[DURATION_TEXT_MAX];
+    char grace[DURATION_TEXT_MAX], sender[SIG_SENDER_LEN];
+    bool running = !local_is_idle(s->local);
 
-    if (local_is_idle(s->local)) {
+    if (!running) {
         say(s->say, "%s: no attempt runs, so this is the end", strsignal(sig));
     } else {
         say(s->say,
             "%s: passed on to the job, which has %s to end; once more ends everything at once",
             strsignal(sig), duration_format(s->policy.kill_grace, grace));
-        local_kill(s->local, LOCAL_GROUP, sig, s->policy.kill_grace);
     }
-    session_ask_for_end(s, sig, "the user");
+    session_ask_for_end(s, sig, sig_sender(sig, sender)); /* first: the grace counts from there */
+    if (running)
+        local_kill(s->local, LOCAL_GROUP, sig, s->policy.kill_grace);
 }
 
 static int on_hurry(sd_event_source *source, uint64_t usec, void *userdata)
@@ -77,8 +80,12 @@ void session_hurry(struct session *s)
 
 static void second_interrupt(struct session *s, int sig)
 {
+    char sender[SIG_SENDER_LEN];
+
     say(s->say, "%s again: ending everything", strsignal(sig));
     local_kill(s->local, LOCAL_ALL, SIGKILL, 0);
+    if (!local_is_idle(s->local))
+        session_ask_for_end(s, sig, sig_sender(sig, sender));
     timer_arm(s->hurry, mono_us() + KILL_PATIENCE);
 }
 

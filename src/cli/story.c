@@ -4,17 +4,21 @@
  *
  * An attempt's useful time reaches from the beginning of its first step to its last step that was
  * kept. All steps are kept when the job ended well in that attempt, by itself or because it was
- * asked to, or had said that its work was done. Otherwise those are kept that
+ * asked to, or had done its work and did not crash then. Otherwise those are kept that
  * no later attempt did again: below the first step of the next attempt that got to a step. Where
  * no later attempt got that far, or step numbers say nothing (they began anew within an attempt),
  * the last durable checkpoint says what was kept; without one, nothing was.
  *
  * Everything else is lost: start-up, waiting between attempts, the steps that had to be repeated,
- * the time between the last step and the end. Useful and lost time add up to the wall time. */
+ * the time between the last step and the end. Useful and lost time add up to the wall time. What an
+ * attempt lost is a part of its own time: waiting between attempts is nobody's. */
 
 #include "cli/story.h"
 
+#include "base/sig.h"
 #include "base/str.h"
+
+#include <signal.h>
 
 static void attempt_done(struct story_attempt *a)
 {
@@ -109,7 +113,7 @@ static void begin_attempt(struct story_run *run, const struct event *e)
     a = VEC_PUSH(&run->attempts);
     a->number = e->attempt;
     a->started = e->time_us;
-    a->ended = a->checkpoint_at = USEC_NEVER;
+    a->ended = a->checkpoint_at = a->asked_at = USEC_NEVER;
     a->first_step = a->last_step = a->loaded_step = a->checkpoint_step = STEP_NONE;
     a->stride = 1;
     STR_COPY(a->log, e->started.log);
@@ -169,7 +173,27 @@ static void end_run(struct story_run *run, const struct event *e)
     run->end = e->ended;
 }
 
-static void add_to_attempt(struct story_attempt *a, const struct event *e)
+static void add_exit(struct story_attempt *a, const struct event *e, usec_t grace)
+{
+    bool asked = a->asked_at != USEC_NEVER;
+
+    a->exited = true;
+    a->exit = e->exited;
+    if (asked && sig_ended(a->exit.code, a->exit.signal, SIGKILL))
+        a->forced = a->asked_again || e->time_us - a->asked_at >= grace;
+    a->put_down |= a->forced;
+}
+
+static void add_request(struct story_attempt *a, const struct event *e)
+{
+    if (e->request.signal == 0)
+        return;
+    a->asked_again = a->asked_at != USEC_NEVER;
+    if (!a->asked_again)
+        a->asked_at = e->time_us;
+}
+
+static void add_to_attempt(struct story_attempt *a, const struct event *e, usec_t grace)
 {
     switch (e->kind) {
     case EVENT_SIGNAL:
@@ -179,8 +203,7 @@ static void add_to_attempt(struct story_attempt *a, const struct event *e)
             add_checkpoint(a, e);
         break;
     case EVENT_ATTEMPT_EXITED:
-        a->exited = true;
-        a->exit = e->exited;
+        add_exit(a, e, grace);
         break;
     case EVENT_ATTEMPT_GONE:
         a->ended = e->time_us;
@@ -201,7 +224,10 @@ static void add_to_attempt(struct story_attempt *a, const struct event *e)
     case EVENT_FINDING:
     case EVENT_INTERRUPTED:
     case EVENT_RESULT:
+        keep_fact(a, e);
+        break;
     case EVENT_OPERATOR:
+        add_request(a, e);
         keep_fact(a, e);
         break;
     default:
@@ -228,7 +254,7 @@ void story_add(struct story *s, const struct event *e)
     run = story_last_run(s);
     a = story_last_attempt(run);
     if (a && run->attempts_dropped == 0)
-        add_to_attempt(a, e);
+        add_to_attempt(a, e, run->policy.kill_grace);
 }
 
 void story_nobody_runs(struct story *s, bool in_order)
@@ -290,7 +316,7 @@ static bool ended_well(const struct story_attempt *a)
 {
     bool well = a->exited && !a->put_down && a->exit.code == 0 && a->exit.signal == 0;
 
-    return well || (a->incident && a->incident->finished);
+    return well || (a->incident && a->incident->finished && a->incident->class != CLASS_CRASH);
 }
 
 /* When the last step that was kept was completed; 0 = none was kept. */
@@ -332,11 +358,11 @@ void story_account(struct story_run *run, usec_t now)
     run->wall = end - run->began;
     for (size_t i = 0; i < run->attempts.n; i++) {
         struct story_attempt *a = &run->attempts.v[i];
-        usec_t until = kept_until(run, i), next = end;
+        usec_t until = kept_until(run, i), over = a->ended != USEC_NEVER ? a->ended : end;
 
-        if (i + 1 < run->attempts.n)
-            next = run->attempts.v[i + 1].started;
-        a->span = next - a->started;
+        a->span = over - a->started;
+        if (until > over) /* its last lines are read when its processes are gone */
+            until = over;
         a->useful = until > 0 && until > steps_began(a) ? until - steps_began(a) : 0;
         run->useful += a->useful;
     }

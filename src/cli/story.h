@@ -25,6 +25,9 @@ struct story_attempt {
     struct exit_fact exit;
     bool exited, lost; /* lost: reknit died meanwhile */
     bool put_down;     /* reknit ended it: how it exited then tells nothing */
+    usec_t asked_at;   /* when somebody first asked for its end; USEC_NEVER */
+    bool asked_again;  /* which ends everything at once */
+    bool forced;       /* it was asked, did not end, and reknit sent SIGKILL: put_down too */
 
     int64_t steps_seen, first_step, last_step; /* STEP_NONE */
     int64_t loaded_step, checkpoint_step;
@@ -39,7 +42,7 @@ struct story_attempt {
     VEC(struct event *) facts; /* FINDING, INTERRUPTED, INTENT, RESULT, OPERATOR, in order */
 
     usec_t useful; /* time that produced steps that were kept; by story_account() */
-    usec_t span;   /* from its start to the next one's, or to the end of the run */
+    usec_t span;   /* from its start to its end, or until now */
 };
 
 struct story_run {

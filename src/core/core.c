@@ -12,6 +12,7 @@
 #include "core/plan/plan.h"
 #include "core/policy/decide.h"
 
+#include "base/sig.h"
 #include "base/str.h"
 
 #include <assert.h>
@@ -89,7 +90,9 @@ static enum ending ending_of(const struct job *j)
         return ENDING_HUNG;
     if (a->crashed || a->lost)
         return ENDING_UNKNOWN;
-    return j->requested ? ENDING_REQUESTED : ENDING_EXITED;
+    if (!j->requested)
+        return ENDING_EXITED;
+    return sig_is_of_key(j->request_signal) ? ENDING_BY_USER : ENDING_REQUESTED;
 }
 
 /* The evidence is mostly text; how the attempt ended is a fact. Where they disagree about whether

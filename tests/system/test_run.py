@@ -568,7 +568,7 @@ def test_a_job_that_dies_of_the_signal(run):
     assert r.wait() == 130
 
 
-def test_what_a_signal_does_not_end_is_killed_after_the_grace(run):
+def test_what_a_signal_does_not_end_is_killed_after_the_grace(run, verb):
     """The first process goes on, and so does a daemon outside of its group."""
     r = run(*sh("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo ready; while :; do sleep 1; done' & "
                 "while :; do sleep 1; done"))
@@ -577,7 +577,11 @@ def test_what_a_signal_does_not_end_is_killed_after_the_grace(run):
     r.err.expect("which has 1.0s to end")
     assert r.wait() == 137
     assert marked(run.mark) == []
-    assert "killed by SIGKILL" in r.err.text()
+    assert "killed by reknit after the grace" in r.err.text()
+    assert not re.search(r"reknit: 1 .* SIGKILL ", r.err.text())
+    told = verb("explain", "job").stdout
+    assert re.search(r"killed by SIGKILL, sent by reknit\s+after the grace", told)
+    assert "asked to end it: somebody or the scheduler (SIGTERM)" in told
 
 
 @pytest.mark.parametrize("word, done", [("", False), ("training finished", True)])
@@ -592,6 +596,28 @@ def test_a_job_that_ends_well_on_request_has_lost_nothing(run, verb, replays, wo
     assert job["goodput"] > 0
     assert ("on request" in r.err.text()) != done
     replays()
+
+
+def test_a_traceback_of_ctrl_c_takes_nothing_from_what_reknit_knows(run, verb):
+    r = run(*sh("trap 'echo Traceback \\(most recent call last\\):; echo KeyboardInterrupt; exit 130' INT; "
+                "echo ready; sleep 1000 & wait"))
+    r.out.expect("ready")
+    os.kill(r.pid, signal.SIGINT)
+    assert r.wait() == 130
+    verdict = json.loads(verb("explain", "--format", "json", "job").stdout)["attempts"][0]["verdict"]
+    assert (verdict["cause"], verdict["confidence"]) == ("cancelled", 0.95)
+    assert "the user (Ctrl-C) ended it" in r.err.text()
+
+
+def test_a_crash_after_the_last_step_keeps_nothing_and_says_when_it_was(run, policy, verb):
+    policy.write_text(FAST_POLICY.replace("max_restarts: 1000", "max_restarts: 0"))
+    r = run(*sh("echo step 1/2 loss 2; sleep 0.3; echo step 2/2 loss 1; echo training finished; "
+                "echo CUDA out of memory; exit 1"))
+    assert r.wait() == 75
+    assert "after its work was done (step 2 of 2)" in r.err.text()
+    assert "goodput 0 %" in r.err.text()
+    attempt = json.loads(verb("explain", "--format", "json", "job").stdout)["attempts"][0]
+    assert attempt["useful_s"] == 0
 
 
 @pytest.mark.parametrize("end, told, cell", [("exit 3", "exit status 3", "3"),

@@ -58,6 +58,7 @@ void attribute(const struct evidence *e, enum ending ending, struct incident *re
     memset(ret, 0, sizeof(*ret));
     ret->class = ending == ENDING_HUNG        ? CLASS_HANG
                  : ending == ENDING_REQUESTED ? CLASS_INTERRUPTED
+                 : ending == ENDING_BY_USER   ? CLASS_INTERRUPTED
                                               : CLASS_CRASH;
     ret->finished = e->finished;
     ret->cause = CAUSE_UNKNOWN;

@@ -276,6 +276,39 @@ static void test_exit_status_zero_outweighs_scary_lines(void **state)
     assert_true(s->in.finished);
 }
 
+/* What the program makes of the signal that was passed on to it adds nothing to who asked. */
+static void test_who_asked_for_the_end_says_how_sure_the_cancel_is(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 3, USEC_PER_SEC);
+    attribute(s->e, ENDING_BY_USER, &s->in);
+    assert_int_equal(s->in.confidence, 95);
+    say(s, "python.keyboard", ROLE_ROOT, CAUSE_CANCELLED, 60, 0);
+    attribute(s->e, ENDING_BY_USER, &s->in);
+    assert_int_equal(s->in.class, CLASS_INTERRUPTED);
+    assert_int_equal(s->in.cause, CAUSE_CANCELLED);
+    assert_int_equal(s->in.confidence, 95);
+    assert_string_equal(s->in.summary,
+                        "The job was ended on request after step 3; nothing failed before.");
+    attribute(s->e, ENDING_REQUESTED, &s->in);
+    assert_int_equal(s->in.cause, CAUSE_CANCELLED);
+    assert_int_equal(s->in.confidence, 60);
+}
+
+static void test_a_crash_in_tear_down_says_that_the_work_was_done(void **state)
+{
+    struct story *s = *state;
+    struct signal x = make(s, SIGNAL_HIT, "finished", ROLE_FINISH);
+
+    steps(s, 1, 3, USEC_PER_SEC);
+    evidence_add(s->e, &x);
+    say(s, "python.value", ROLE_ROOT, CAUSE_USER_CODE, 70, 1);
+    attribute(s->e, ENDING_EXITED, &s->in);
+    assert_int_equal(s->in.class, CLASS_CRASH);
+    assert_non_null(strstr(s->in.summary, " after its work was done (step 3)"));
+}
+
 static void test_taken_down_without_a_failure_is_a_cancel(void **state)
 {
     struct story *s = *state;
@@ -327,6 +360,8 @@ int main(void)
         STORY_TEST(test_a_soft_fact_of_unknown_time_is_no_reason_to_see_trouble),
         STORY_TEST(test_a_kernel_log_alone_is_judged_by_its_own_clock),
         STORY_TEST(test_exit_status_zero_outweighs_scary_lines),
+        STORY_TEST(test_who_asked_for_the_end_says_how_sure_the_cancel_is),
+        STORY_TEST(test_a_crash_in_tear_down_says_that_the_work_was_done),
         STORY_TEST(test_taken_down_without_a_failure_is_a_cancel),
         STORY_TEST(test_a_traceback_after_the_last_step_is_a_crash),
     };

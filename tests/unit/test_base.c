@@ -130,6 +130,17 @@ static void signals_have_one_name_and_many_words(void **state)
     assert_string_equal(sig_name(INT_MIN, name), "signal -2147483");
 }
 
+static void a_signal_tells_no_more_of_its_sender_than_it_can(void **state)
+{
+    char sender[SIG_SENDER_LEN];
+
+    (void)state;
+    assert_string_equal(sig_sender(SIGINT, sender), "the user (Ctrl-C)");
+    assert_string_equal(sig_sender(SIGTERM, sender), "somebody or the scheduler (SIGTERM)");
+    assert_string_equal(sig_sender(SIGHUP, sender), "somebody or the end of the terminal (SIGHUP)");
+    assert_true(sig_is_of_key(SIGQUIT) && !sig_is_of_key(SIGTERM));
+}
+
 static void an_end_is_told_as_a_shell_tells_it(void **state)
 {
     assert_int_equal(sig_status(3, 0), 3);
@@ -162,6 +173,7 @@ int main(void)
         cmocka_unit_test(copies_are_bounded),
         cmocka_unit_test(intsets_keep_order_and_round_trip),
         cmocka_unit_test(signals_have_one_name_and_many_words),
+        cmocka_unit_test(a_signal_tells_no_more_of_its_sender_than_it_can),
         cmocka_unit_test(an_end_is_told_as_a_shell_tells_it),
         cmocka_unit_test(text_is_cut_where_a_line_may_end),
     };

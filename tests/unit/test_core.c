@@ -180,6 +180,7 @@ static void an_interrupt_ends_without_restart(void **state)
     assert_non_null(world_last(w, EVENT_INTERRUPTED));
     assert_int_equal(world_last(w, EVENT_VERDICT)->incident.class, CLASS_INTERRUPTED);
     assert_string_equal(world_last(w, EVENT_DECISION)->decision.rule, "requested");
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.why, "the user (Ctrl-C) ended it");
     assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.action, ACTION_STOP);
     assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 130);
 }
@@ -191,6 +192,8 @@ static void an_interrupted_job_keeps_its_own_status(void **state)
     world_start(w);
     world_interrupt(w, SIGTERM);
     world_die(w, 3);
+    assert_string_equal(world_last(w, EVENT_DECISION)->decision.why,
+                        "somebody or the scheduler (SIGTERM) ended it");
     assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.exit_code, 3);
 }
 

@@ -128,6 +128,8 @@ static void silence_of_a_busy_job_is_extended_once_and_never_killed(void **state
     assert_non_null(strstr(last_why(w), "its processes are busy; waiting once more as long"));
     world_samples(w, 24, 5 * S, BUSY_SAMPLE(5 * S));
     assert_int_equal(last_finding(w), FINDING_HANG_UNPROVEN);
+    assert_non_null(
+        strstr(last_why(w), "left running for now, ended if they do nothing for 36.0s"));
     world_samples(w, 1000, 5 * S, BUSY_SAMPLE(5 * S));
     assert_int_equal(world_count(w, EVENT_FINDING), 3);
     assert_null(world_intent(w, INTENT_KILL));
@@ -160,6 +162,7 @@ static void fast_steps_are_no_reason_to_end_a_spinning_job_soon(void **state)
     steps(w, 1, 20, S);
     world_samples(w, 119, 5 * S, SPIN_SAMPLE(5 * S));
     assert_int_equal(last_finding(w), FINDING_HANG_UNPROVEN);
+    assert_non_null(strstr(last_why(w), ", or only burn CPU for 10min 00s"));
     world_samples(w, 1, 5 * S, SPIN_SAMPLE(5 * S));
     assert_int_equal(last_finding(w), FINDING_HANG); /* 10 min */
     world_exit(w, 0, SIGTERM);

@@ -99,18 +99,19 @@ static struct story_run *end(struct book *b, enum action action)
     return story_last_run(&b->story);
 }
 
-/* Whatever happened, useful and lost time add up. */
+/* Whatever happened, useful and lost time of the attempts and the waits between them add up. */
 static void check_sum(const struct story_run *run)
 {
-    usec_t sum = 0, useful = 0;
+    usec_t sum = 0, useful = 0, before = run->began;
 
     VEC_FOREACH (&run->attempts, a) {
         assert_true(a->useful >= 0 && a->useful <= a->span);
-        sum += a->span;
+        sum += a->started - before + a->span;
+        before = a->ended;
         useful += a->useful;
     }
     assert_int_equal(useful, run->useful);
-    assert_int_equal(sum + run->attempts.v[0].started - run->began, run->wall);
+    assert_int_equal(sum, run->wall);
 }
 
 static void all_is_kept_when_it_ends_well(void **state)
@@ -259,6 +260,87 @@ static void what_reknit_ended_did_not_end_well(void **state)
     die(&b, 0, 0);
     assert_int_equal(end(&b, ACTION_STOP)->useful, 0);
     story_done(&b.story);
+}
+
+static void finish(struct book *b, enum incident_class class)
+{
+    struct event *e = next(b, EVENT_VERDICT);
+
+    e->incident.class = class;
+    e->incident.finished = true;
+    story_add(&b->story, e);
+}
+
+/* Its last step may be one that nothing was saved of. */
+static void what_crashed_after_its_last_step_did_not_end_well(void **state)
+{
+    struct book b;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 50);
+    gone(&b);
+    finish(&b, CLASS_CRASH);
+    assert_int_equal(end(&b, ACTION_STOP)->useful, 0);
+    story_done(&b.story);
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 50);
+    die(&b, 0, 15);
+    finish(&b, CLASS_INTERRUPTED);
+    assert_int_equal(end(&b, ACTION_STOP)->useful, 50 * S);
+    story_done(&b.story);
+}
+
+static void the_wait_for_the_next_attempt_is_no_time_of_this_one(void **state)
+{
+    struct book b;
+    struct story_run *run;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    steps(&b, 1, 10);
+    gone(&b);
+    b.now += 7 * S;
+    start(&b);
+    steps(&b, 1, 10);
+    gone(&b);
+    run = end(&b, ACTION_COMPLETE);
+    assert_int_equal(run->attempts.v[0].span, 10 * S);
+    assert_int_equal(run->wall, 27 * S);
+    check_sum(run);
+    story_done(&b.story);
+}
+
+static bool is_forced(usec_t after, int signal, bool again)
+{
+    struct book b = {.now = 1000 * S, .story = {.policy = {.kill_grace = 10 * S}}};
+    struct event *e;
+    bool forced;
+
+    add(&b, EVENT_JOB_SEEN);
+    start(&b);
+    for (int i = 0; i < (again ? 2 : 1); i++) {
+        e = next(&b, EVENT_OPERATOR);
+        e->request.signal = 15;
+        story_add(&b.story, e);
+    }
+    b.now += after;
+    die(&b, -1, signal);
+    forced = story_last_attempt(story_last_run(&b.story))->forced;
+    story_done(&b.story);
+    return forced;
+}
+
+static void who_sent_the_last_signal_is_known(void **state)
+{
+    (void)state;
+    assert_true(is_forced(10 * S, 9, false));
+    assert_true(is_forced(1 * S, 9, true));
+    assert_false(is_forced(9 * S, 9, false)); /* somebody else: the OOM killer */
+    assert_false(is_forced(11 * S, 15, false));
 }
 
 static void numbers_that_begin_anew_prove_nothing(void **state)
@@ -542,6 +624,9 @@ int main(void)
         cmocka_unit_test(the_table_says_how_each_attempt_ended_and_fits),
         cmocka_unit_test(a_narrow_table_leaves_the_exit_out),
         cmocka_unit_test(the_verdict_says_how_it_ended_unless_reknit_ended_it),
+        cmocka_unit_test(what_crashed_after_its_last_step_did_not_end_well),
+        cmocka_unit_test(the_wait_for_the_next_attempt_is_no_time_of_this_one),
+        cmocka_unit_test(who_sent_the_last_signal_is_known),
         cmocka_unit_test(numbers_that_begin_anew_prove_nothing),
         cmocka_unit_test(a_lost_run_ends_with_its_last_sign_of_life),
         cmocka_unit_test(many_runs_and_steps_stay_bounded),

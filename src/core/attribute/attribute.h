@@ -24,7 +24,8 @@ enum ending {
     ENDING_UNKNOWN,   /* a log alone: it may have ended or still be running */
     ENDING_EXITED,    /* the job's process ended; evidence holds its SIGNAL_EXIT */
     ENDING_HUNG,      /* a live detector found that it stopped making progress */
-    ENDING_REQUESTED, /* the user or the scheduler asked for the end */
+    ENDING_REQUESTED, /* somebody asked for the end: the user, or a scheduler whatever it is for */
+    ENDING_BY_USER,   /* the user asked for it, at the keyboard */
     ENDING_MAX,
     ENDING_INVALID = -EINVAL,
 };

@@ -37,6 +37,8 @@
 #define GRADIENT_LOST     20 /* lines in a row with nan: more than a loss scale needs to settle */
 #define ADRIFT_WORTH      65 /* percent of its confidence */
 #define INTERRUPT_CERTAIN 50 /* of a word that ended the job, whatever was before */
+#define ASKED_BY_USER     95 /* that it was cancelled */
+#define ASKED_BY_SOMEBODY 60
 #define NOTHING_TOLD      20 /* confidence when no line was understood, or the end is not known */
 #define FINISHED_GAP      60 /* ... when the work was done in the part that could be read */
 
@@ -62,17 +64,33 @@ static bool exited_well(const struct judge *j)
     return x && x->code == 0 && x->signal == 0;
 }
 
+static bool was_asked_to_end(const struct judge *j)
+{
+    return j->ending == ENDING_REQUESTED || j->ending == ENDING_BY_USER;
+}
+
+/* Reknit passed the wish on: that is surer than what a program makes of the signal. But a scheduler
+ * asks with the same signal as a person does, also for a limit or for somebody else. */
+static void set_asked_to_end(struct judge *j)
+{
+    int32_t asked = j->ending == ENDING_BY_USER ? ASKED_BY_USER : ASKED_BY_SOMEBODY;
+    enum cause cause = j->interrupt ? j->interrupt->s.cause : CAUSE_CANCELLED;
+    int32_t told = j->interrupt ? j->interrupt->s.confidence : 0;
+
+    j->primary = j->interrupt;
+    set(j, CLASS_INTERRUPTED, cause, cause == CAUSE_CANCELLED && asked > told ? asked : told);
+}
+
 /* Status 0 of a job that was asked to end says that it did as it was told, and not that its work is
  * done. */
 static bool rule_ended_well(struct judge *j)
 {
-    bool asked = j->ending == ENDING_REQUESTED;
+    bool asked = was_asked_to_end(j);
 
     if ((j->ending != ENDING_EXITED && !asked) || !exited_well(j))
         return false;
     if (asked && !j->in->finished) {
-        j->primary = j->interrupt;
-        set(j, CLASS_INTERRUPTED, j->interrupt ? j->interrupt->s.cause : CAUSE_CANCELLED, 95);
+        set_asked_to_end(j);
         return true;
     }
     j->in->finished = true;
@@ -400,10 +418,12 @@ static bool failed_before_interrupt(const struct judge *j)
 
 static bool rule_interrupted(struct judge *j)
 {
-    if (!j->interrupt && j->ending != ENDING_REQUESTED)
+    bool asked = was_asked_to_end(j);
+
+    if (!j->interrupt && !asked)
         return false;
     if (!j->interrupt) {
-        set(j, CLASS_INTERRUPTED, CAUSE_CANCELLED, 95);
+        set_asked_to_end(j);
         return true;
     }
     j->interrupt = reason_of_interrupt(j);
@@ -416,6 +436,10 @@ static bool rule_interrupted(struct judge *j)
     }
     if (j->idle > j->patience) {
         set(j, CLASS_HANG, CAUSE_UNKNOWN, 60);
+        return true;
+    }
+    if (asked) {
+        set_asked_to_end(j);
         return true;
     }
     j->primary = j->interrupt;

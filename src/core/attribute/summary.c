@@ -68,6 +68,20 @@ static void add_where(struct strbuf *b, const struct judge *j)
         strbuf_addf(b, " on local rank %d", who->local_rank);
 }
 
+/* What a crash spares, nobody needs to do again: the reader should not look for it in the work. */
+static void add_done(struct strbuf *b, const struct judge *j)
+{
+    const struct progress_summary *p = &j->in->progress;
+
+    strbuf_adds(b, j->e->finished ? " after its work was done" : " after its last step");
+    if (p->last_step == STEP_NONE)
+        return;
+    strbuf_addf(b, " (step %" PRId64, p->last_step);
+    if (p->total_steps != NUMBER_NONE && p->total_steps >= p->last_step)
+        strbuf_addf(b, " of %" PRId64, p->total_steps);
+    strbuf_addc(b, ')');
+}
+
 static void add_when(struct strbuf *b, const struct progress_summary *p)
 {
     if (p->last_step != STEP_NONE)
@@ -119,7 +133,9 @@ static void describe_crash(struct judge *j, struct strbuf *b)
     strbuf_adds(b, what_failed(j->in->cause));
     add_who(b, j->in);
     add_where(b, j);
-    if (!adrift)
+    if (!adrift && j->in->finished)
+        add_done(b, j);
+    else if (!adrift)
         add_when(b, &j->in->progress);
     if (j->in->cause == CAUSE_UNKNOWN)
         strbuf_adds(b, ", and the log does not show why");
@@ -292,7 +308,9 @@ static void describe_straggler(struct judge *j, struct strbuf *b)
 
 static void describe_interrupted(struct judge *j, struct strbuf *b)
 {
-    bool asked = j->ending == ENDING_REQUESTED && !j->interrupt;
+    bool somebody = j->ending == ENDING_REQUESTED && !j->interrupt;
+    bool user = j->ending == ENDING_BY_USER && j->in->cause == CAUSE_CANCELLED;
+    bool asked = somebody || user;
 
     strbuf_adds(b, asked ? "The job was ended on request" : what_failed(j->in->cause));
     add_when(b, &j->in->progress);

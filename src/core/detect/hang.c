@@ -11,8 +11,8 @@
  *   T            a hang, if the processes are idle, stopped or blocked
  *                otherwise extended once, because a log can be silent while the job works
  *   2 T          a hang, if they have burnt CPU time without any I/O or output for T, and the job
- *                has a rhythm that it fell out of; else unproven: people are told, nothing is
- * killed
+ *                has a rhythm that it fell out of; else unproven: people are told, and what would
+ *                prove it
  *
  * What proves a hang may also come later; then it is one at once. Without samples of the processes
  * nothing is ever killed: silence of a collector is no evidence about a job. */
@@ -240,13 +240,28 @@ static bool find(const struct model *m, const struct job *j, const struct window
 }
 
 /* CPU time without I/O or output is the weakest sign: an evaluation that logs nothing looks alike.
- * So it must last, and only counts in a job that is known to step. */
-static bool spun_too_long(const struct model *m, const struct job *j, const struct window *w)
+ * So it must last so long, and only counts in a job that is known to step; USEC_NEVER = it does
+ * not. */
+static usec_t spin_limit(const struct model *m, const struct job *j, const struct window *w)
 {
-    usec_t spun = j->attempt.streaks.spinning;
     bool fell_out = best_rhythm(j) || w->phase == PHASE_SHUTDOWN;
 
-    return fell_out && spun >= w->timeout && spun >= SPIN_FACTOR * m->policy.hang.timeout_min;
+    return fell_out ? longest_of(w->timeout, SPIN_FACTOR * m->policy.hang.timeout_min) : USEC_NEVER;
+}
+
+/* What would end the attempt although nothing proves a hang yet. */
+static bool unproven(const struct model *m, const struct job *j, const struct window *w,
+                     enum liveness l, struct finding_facts *ret)
+{
+    usec_t spin = spin_limit(m, j, w);
+    char idle[DURATION_TEXT_MAX], busy[DURATION_TEXT_MAX + 32] = "", until[128];
+
+    if (spin != USEC_NEVER)
+        str_printf(busy, sizeof(busy), ", or only burn CPU for %s", duration_format(spin, idle));
+    STR_PRINTF(until,
+               "; no proof of a hang: left running for now, ended if they do nothing for %s%s",
+               duration_format(confirm_span(w), idle), busy);
+    return find(m, j, w, FINDING_HANG_UNPROVEN, l, until, ret);
 }
 
 /* T has passed. */
@@ -260,12 +275,11 @@ static bool overdue(const struct model *m, const struct job *j, const struct win
         return find(m, j, w, FINDING_HANG, l, "", ret);
     if (j->attempt.suspicion == SUSPICION_RAISED)
         return find(m, j, w, FINDING_HANG_EXTENDED, l, "; waiting once more as long", ret);
-    if (twice && l == LIVENESS_SPINNING && spun_too_long(m, j, w))
+    if (twice && l == LIVENESS_SPINNING && j->attempt.streaks.spinning >= spin_limit(m, j, w))
         return find(m, j, w, FINDING_HANG, l, "", ret);
     if (!twice || j->attempt.suspicion == SUSPICION_UNPROVEN)
         return false;
-    return find(m, j, w, FINDING_HANG_UNPROVEN, l,
-                "; that is no proof of a hang, so it is left running", ret);
+    return unproven(m, j, w, l, ret);
 }
 
 static bool is_watched(const struct model *m, const struct job *j)

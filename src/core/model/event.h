@@ -54,7 +54,7 @@ static inline bool event_is_input(enum event_kind k)
 enum finding {
     FINDING_HANG_SUSPECTED, /* 0.6 T: collect evidence */
     FINDING_HANG_EXTENDED,  /* T passed, but the processes look busy: wait once more as long */
-    FINDING_HANG_UNPROVEN,  /* that passed too: for people, nothing is done */
+    FINDING_HANG_UNPROVEN,  /* that passed too: for people; ended once proven */
     FINDING_HANG,           /* T passed and a second signal agrees */
     FINDING_CRASH,
     FINDING_RECOVERED, /* progress again after a suspicion or a root line */
@@ -134,7 +134,7 @@ struct finding_facts {
     usec_t timeout; /* T in force, 0 = not a timeout */
     usec_t silent;  /* since the last progress */
     enum phase phase;
-    char why[256];
+    char why[384];
 };
 
 static inline bool action_restarts(enum action a)

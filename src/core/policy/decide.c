@@ -57,7 +57,7 @@ static bool ended_well(const struct attempt *a)
 
 static bool rule_requested(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
-    char name[SIG_NAME_LEN];
+    char sender[SIG_SENDER_LEN];
 
     if (!j->requested)
         return false;
@@ -67,8 +67,7 @@ static bool rule_requested(const struct model *m, const struct job *j, struct de
         return STOP(ret, "requested", 0, 0, "%s",
                     j->attempt.exited ? "no further attempt could be started"
                                       : "it could not be started");
-    return STOP(ret, "requested", 0, 0, "the user ended it (%s)",
-                sig_name(j->request_signal, name));
+    return STOP(ret, "requested", 0, 0, "%s ended it", sig_sender(j->request_signal, sender));
 }
 
 static bool rule_completed(const struct model *m, const struct job *j, struct decision_facts *ret)

@@ -97,7 +97,7 @@ struct attempt {
     bool hung;       /* found */
     bool crashed;    /* found, while its first process still ran */
     bool end_found;  /* found, because its first process ended */
-    char found[256]; /* the last finding, in words */
+    char found[384]; /* the last finding, in words */
 
     /* the end */
     usec_t interrupted_at; /* or ended with status 0; USEC_NEVER */
