@@ -108,6 +108,7 @@ void proc_read_io(struct proc *p)
 {
     char buf[512];
 
+    p->io_bytes = PROC_IO_UNKNOWN;
     if (read_proc(p->pid, "io", buf, sizeof(buf)) > 0)
         p->io_bytes = io_counter(buf, "rchar: ") + io_counter(buf, "wchar: ");
 }

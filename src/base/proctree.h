@@ -21,6 +21,8 @@ struct proc {
     int64_t io_bytes; /* read + written by system calls so far; filled by proc_read_io() */
 };
 
+#define PROC_IO_UNKNOWN (-1)
+
 struct proc_list {
     VEC(struct proc) procs;
 };
@@ -36,7 +38,7 @@ int proc_list_all(struct proc_list *ret);
 int proc_list_tree(pid_t root, struct proc_list *ret);
 
 int proc_read(pid_t pid, struct proc *ret);
-void proc_read_io(struct proc *p); /* leaves 0 where that is not allowed */
+void proc_read_io(struct proc *p); /* PROC_IO_UNKNOWN where that is not allowed */
 
 static inline bool proc_is_dead(const struct proc *p)
 {

@@ -258,6 +258,23 @@ static int64_t positive(int64_t v)
     return v > 0 ? v : 0;
 }
 
+/* Bytes since the last look, NUMBER_NONE = the kernel does not let us see (a process of another
+ * user, or one that made itself undumpable). A process that is new has been counting from 0. */
+static int64_t io_since(const struct tracked *t)
+{
+    int64_t before = t->known ? t->before.io_bytes : 0;
+
+    if (t->now.io_bytes == PROC_IO_UNKNOWN || before == PROC_IO_UNKNOWN)
+        return NUMBER_NONE;
+    return positive(t->now.io_bytes - before);
+}
+
+/* What one process does unseen, all together do unseen. */
+static int64_t add_io(int64_t sum, int64_t more)
+{
+    return sum == NUMBER_NONE || more == NUMBER_NONE ? NUMBER_NONE : sum + more;
+}
+
 static void tell_all(const struct activity *a, usec_t interval)
 {
     struct signal s = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT);
@@ -267,7 +284,7 @@ static void tell_all(const struct activity *a, usec_t interval)
         if (proc_is_dead(&t->now))
             continue;
         s.activity.cpu += positive(t->now.cpu - (t->known ? t->before.cpu : 0));
-        s.activity.io += positive(t->now.io_bytes - (t->known ? t->before.io_bytes : 0));
+        s.activity.io = add_io(s.activity.io, io_since(t));
         s.activity.processes++;
         s.activity.stopped += is_stopped(t);
         s.activity.blocked += is_blocked(t);

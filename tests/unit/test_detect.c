@@ -76,6 +76,36 @@ static void a_steady_job_that_goes_idle_hangs_after_t(void **state)
     assert_int_equal(world_last(w, EVENT_DECISION)->decision.action, ACTION_RESTART);
 }
 
+/* /proc/PID/io of a process that is not dumpable may not be read. */
+static void who_may_do_io_unseen_is_not_idle(void **state)
+{
+    struct world *w = *state;
+    struct activity_fact f = {.processes = 4, .cpu = USEC_PER_MSEC, .io = NUMBER_NONE};
+
+    steps(w, 1, 100, 2 * S);
+    world_samples(w, 200, 5 * S, f);
+    assert_int_equal(last_finding(w), FINDING_HANG_UNPROVEN);
+    assert_non_null(strstr(last_why(w), "use little CPU time, but their I/O cannot be seen"));
+    assert_null(world_intent(w, INTENT_KILL));
+    steps(w, 101, 1, S);
+    world_samples(w, 200, 5 * S, f);
+    assert_null(world_intent(w, INTENT_KILL));
+}
+
+static void no_cpu_time_at_all_for_long_proves_it(void **state)
+{
+    struct world *w = *state;
+    struct activity_fact f = {.processes = 4, .io = NUMBER_NONE};
+
+    steps(w, 1, 100, 2 * S);
+    world_samples(w, 119, 5 * S, f);
+    assert_null(world_intent(w, INTENT_KILL));
+    world_samples(w, 1, 5 * S, f);
+    assert_int_equal(last_finding(w), FINDING_HANG);
+    assert_non_null(strstr(last_why(w), "its processes used no CPU time at all for 10min 00s"));
+    assert_null(strstr(last_why(w), "I/O"));
+}
+
 static void one_stopped_rank_is_a_second_signal(void **state)
 {
     struct world *w = *state;
@@ -874,6 +904,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_steady_job_that_goes_idle_hangs_after_t),
+        TEST(who_may_do_io_unseen_is_not_idle),
+        TEST(no_cpu_time_at_all_for_long_proves_it),
         TEST(one_stopped_rank_is_a_second_signal),
         TEST(a_blocked_rank_beside_it_does_not_hide_a_stopped_one),
         TEST(a_process_blocked_in_the_kernel_is_one_too),

@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -450,6 +451,48 @@ static void cpu_time_is_counted(void **state)
     VEC_DONE(&sink.got);
 }
 
+/* As another user than root, of a child that is not dumpable. Returns what a sample tells. */
+static int64_t io_of_hidden_child(bool hidden)
+{
+    struct sink sink = {0};
+    struct activity *a = activity_new(take, &sink);
+    int ready[2];
+    pid_t child;
+    char c;
+
+    if (pipe(ready) < 0 || (child = fork()) < 0)
+        return -2;
+    if (child == 0) {
+        prctl(PR_SET_DUMPABLE, hidden ? 0 : 1);
+        if (write(ready[1], "x", 1) == 1)
+            pause();
+        _exit(0);
+    }
+    if (read(ready[0], &c, 1) != 1)
+        return -2;
+    activity_sample(a, getpid(), 0, USEC_PER_SEC);
+    activity_sample(a, getpid(), USEC_PER_SEC, USEC_PER_SEC);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    return sink.got.n == 1 ? sink.got.v[0].activity.io : -2;
+}
+
+static void io_that_may_not_be_read_is_unknown(void **state)
+{
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    if (pid == 0) {
+        if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
+            _exit(2);
+        prctl(PR_SET_DUMPABLE, 1);
+        _exit(io_of_hidden_child(false) != 0 ? 3 : io_of_hidden_child(true) != NUMBER_NONE ? 4 : 0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static void a_pid_that_was_given_away_is_not_signalled(void **state)
 {
     pid_t pid = start_ranked("0", "echo x; exec sleep 1000");
@@ -558,6 +601,7 @@ int main(void)
         WITH_FOLDER(without_a_next_part_the_rest_is_counted_as_lost),
         cmocka_unit_test(stopped_and_dead_ranks_are_named),
         cmocka_unit_test(cpu_time_is_counted),
+        cmocka_unit_test(io_that_may_not_be_read_is_unknown),
         cmocka_unit_test(a_tree_is_listed_from_its_root),
         cmocka_unit_test(an_environment_is_read_as_it_was_at_the_start),
         cmocka_unit_test(a_pid_that_was_given_away_is_not_signalled),

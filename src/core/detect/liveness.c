@@ -8,6 +8,15 @@
 
 #include "base/str.h"
 
+#define STILL_FACTOR 5 /* times hang.timeout_min */
+
+/* Who does I/O uses CPU time for it, if only a little: none at all over a long time says as much,
+ * where the I/O may not be read. */
+static bool is_still(const struct model *m, const struct streaks *s, usec_t span)
+{
+    return s->still >= span && s->still >= STILL_FACTOR * m->policy.hang.timeout_min;
+}
+
 enum liveness liveness_of(const struct model *m, const struct job *j, usec_t span)
 {
     const struct streaks *s = &j->attempt.streaks;
@@ -19,8 +28,10 @@ enum liveness liveness_of(const struct model *m, const struct job *j, usec_t spa
         return LIVENESS_STOPPED;
     if (s->blocked >= span)
         return LIVENESS_BLOCKED;
-    if (s->idle >= span)
+    if (s->idle >= span || is_still(m, s, span))
         return LIVENESS_IDLE;
+    if (s->veiled > 0)
+        return LIVENESS_UNKNOWN;
     if (s->spinning >= span && m->now - j->attempt.last_output >= span)
         return LIVENESS_SPINNING;
     return s->observed >= span ? LIVENESS_BUSY : LIVENESS_UNKNOWN;
@@ -33,7 +44,11 @@ void liveness_text(const struct job *j, enum liveness l, char *ret, size_t size)
 
     switch (l) {
     case LIVENESS_UNKNOWN:
-        str_printf(ret, size, "too little is known about its processes");
+        if (s->veiled > 0)
+            str_printf(ret, size,
+                       "its processes use little CPU time, but their I/O cannot be seen");
+        else
+            str_printf(ret, size, "too little is known about its processes");
         return;
     case LIVENESS_BUSY:
         str_printf(ret, size, "its processes are busy");
@@ -44,8 +59,12 @@ void liveness_text(const struct job *j, enum liveness l, char *ret, size_t size)
                    duration_format(s->spinning, span));
         return;
     case LIVENESS_IDLE:
-        str_printf(ret, size, "its processes used no CPU time and did no I/O for %s",
-                   duration_format(s->idle, span));
+        if (s->veiled > 0)
+            str_printf(ret, size, "its processes used no CPU time at all for %s",
+                       duration_format(s->still, span));
+        else
+            str_printf(ret, size, "its processes used no CPU time and did no I/O for %s",
+                       duration_format(s->idle, span));
         return;
     case LIVENESS_STOPPED:
         str_printf(ret, size, "%d of its %d processes stopped for %s", s->last.stopped,

@@ -124,7 +124,8 @@ struct exit_fact {
 struct activity_fact {
     usec_t interval; /* length of the sample */
     usec_t cpu;      /* user + system time of all processes in it */
-    int64_t io;      /* bytes read and written by system calls in it (/proc/PID/io) */
+    int64_t io;      /* bytes read and written by system calls in it (/proc/PID/io); NUMBER_NONE: of
+                        some that may not be read */
     int32_t processes;
     int32_t stopped; /* in state T or t */
     int32_t blocked; /* in state D during the whole sample */

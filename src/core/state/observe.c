@@ -205,10 +205,13 @@ static void observe_activity(struct attempt *a, const struct activity_fact *f, u
                                                     : f->interval;
     bool quiet =
         f->cpu <= interval / IDLE_CORE_SHARE + interval / IDLE_PROCESS_SHARE * f->processes;
-    bool flat = f->io <= interval * FLAT_IO_PER_SEC / USEC_PER_SEC;
+    bool seen = f->io != NUMBER_NONE;
+    bool flat = seen && f->io <= interval * FLAT_IO_PER_SEC / USEC_PER_SEC;
 
     s->observed += interval;
     s->idle = extend(s->idle, quiet && flat, interval);
+    s->veiled = extend(s->veiled, quiet && !seen, interval);
+    s->still = extend(s->still, f->cpu == 0 && !seen, interval);
     s->spinning = extend(s->spinning, !quiet && flat, interval);
     s->stopped = extend(s->stopped, f->stopped > 0, interval);
     s->blocked = extend(s->blocked, quiet && f->blocked > 0, interval);

@@ -57,6 +57,8 @@ enum suspicion {
 struct streaks {
     usec_t observed; /* whatever they did */
     usec_t idle;     /* almost no CPU time, almost no I/O */
+    usec_t veiled;   /* almost no CPU time, and I/O that may not be read */
+    usec_t still;    /* likewise, but no CPU time at all */
     usec_t spinning; /* CPU time, but almost no I/O */
     usec_t stopped;  /* at least one process in state T */
     usec_t blocked;  /* at least one process in state D all the time, almost no CPU time */
