@@ -136,16 +136,14 @@ static bool tells_end(const struct evidence *e, const struct signal *s)
 
 /* Schedulers and clouds announce the end, seconds to minutes ahead, and a trainer that listens
  * makes a few more steps and a checkpoint before it obeys. So an announcement is not survived as a
- * failure is: only steps for longer than any grace show that it came to nothing. A clock that the
- * announcement shows, and no line after it, does not tell how long that was. */
+ * failure is: only steps for longer than any grace show that it came to nothing. */
 static bool is_announced(const struct evidence *e, const struct hit *h)
 {
     int64_t steps = steps_after(e, h);
 
     if (!hit_is_interrupt(h) || h->s.confidence < NOTICE_CERTAIN || steps <= 0)
         return false;
-    if (h->last_us != USEC_UNKNOWN && e->last_us != USEC_UNKNOWN &&
-        (e->pace.last.time_us != USEC_UNKNOWN || e->last_us > h->last_us))
+    if (h->last_us != USEC_UNKNOWN && e->last_us != USEC_UNKNOWN)
         return e->last_us - h->last_us <= NOTICE_GRACE;
     return steps <= NOTICE_STEPS;
 }
