@@ -56,12 +56,12 @@ struct local {
     sigset_t mask;
 };
 
-static void report_exit(struct local *l, int code, int sig)
+static void report_exit(struct local *l, int code, int sig, bool unkept)
 {
     if (l->first_exited)
         return;
     l->first_exited = true;
-    l->handlers.exited(l->ctx, l->first, code, sig);
+    l->handlers.exited(l->ctx, l->first, code, sig, unkept);
 }
 
 /* The attempt has no process any more. */
@@ -70,7 +70,7 @@ static void finish(struct local *l)
     bool lost = l->state == STATE_ORPHANED;
 
     assert(l->state != STATE_IDLE);
-    report_exit(l, -1, SIGKILL); /* ended by the loss of its keeper */
+    report_exit(l, -1, SIGKILL, true); /* ended by the loss of its keeper */
     l->io = sd_event_source_disable_unref(l->io);
     timer_stop(l->pause);
     close(take_fd(&l->socket));
@@ -78,6 +78,14 @@ static void finish(struct local *l)
     l->cgroup[0] = '\0';
     l->state = STATE_IDLE;
     l->handlers.gone(l->ctx, lost);
+}
+
+/* It is our child only when its keeper is dead. */
+static void reap_first(struct local *l, int status)
+{
+    int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+    report_exit(l, WIFEXITED(status) ? WEXITSTATUS(status) : -1, sig, sig == SIGKILL);
 }
 
 /* Reaps what there is; in ORPHANED the end of all children is the end of the attempt. */
@@ -94,8 +102,7 @@ static void reap(struct local *l)
         if (pid == l->keeper)
             l->keeper = 0;
         else if (pid == l->first)
-            report_exit(l, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-                        WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+            reap_first(l, status);
     }
     if (l->state == STATE_ORPHANED)
         finish(l);
@@ -143,7 +150,7 @@ static void take_report(struct local *l, const struct keeper_report *r)
         l->handlers.start_failed(l->ctx, r->code);
         break;
     case KEEPER_EXITED:
-        report_exit(l, r->code, r->signal);
+        report_exit(l, r->code, r->signal, false);
         break;
     case KEEPER_STUCK:
         l->handlers.stuck(l->ctx, r->count, r->pid);

@@ -17,10 +17,10 @@
 struct local_handlers {
     void (*started)(void *ctx, pid_t pid);      /* before any of its output can be read */
     void (*start_failed)(void *ctx, int error); /* errno of exec; `exited` follows all the same */
-    void (*exited)(void *ctx, pid_t pid, int code, int signal); /* the first process; code -1 when
-                                                                   a signal ended it */
-    void (*stuck)(void *ctx, unsigned count, pid_t pid);        /* SIGKILL does not end these */
-    void (*gone)(void *ctx, bool keeper_lost);                  /* no process of it is left */
+    void (*exited)(void *ctx, pid_t pid, int code, int signal, bool unkept); /* the first process;
+                                                                   code -1 when a signal ended it */
+    void (*stuck)(void *ctx, unsigned count, pid_t pid); /* SIGKILL does not end these */
+    void (*gone)(void *ctx, bool keeper_lost);           /* no process of it is left */
 };
 
 struct local_spec {

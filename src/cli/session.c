@@ -192,10 +192,24 @@ static const struct pump_handlers pump_handlers = {.past = on_past,
 
 /* From beginning to end */
 
+static int set_up_loop(struct session *s, struct err *e)
+{
+    int r = sd_event_default(&s->event);
+
+    if (r >= 0) {
+        s->say = say_new(s->event, s->o->quiet);
+        s->local = local_new(s->event, &session_local_handlers, s);
+        r = s->say && s->local ? 0 : -ENOMEM;
+    }
+    return r < 0 ? err_set(e, r, "event loop: %s", strerror(-r)) : 0;
+}
+
 static int set_up(struct session *s, struct err *e)
 {
-    int r = session_load_policy(s, e);
+    int r = set_up_loop(s, e); /* first: it ignores SIGXFSZ, and what follows writes files */
 
+    if (r >= 0)
+        r = session_load_policy(s, e);
     if (r >= 0)
         r = catalog_load(s->o->catalogs, s->o->n_catalogs, &s->catalog, e);
     if (r >= 0 && s->o->n_catalogs > 0) /* the user's patterns may be wrong; ours are tested */
@@ -207,12 +221,7 @@ static int set_up(struct session *s, struct err *e)
     if (r < 0)
         return r;
     terminal_init(&s->terminal);
-    r = sd_event_default(&s->event);
-    if (r < 0)
-        return err_set(e, r, "event loop: %s", strerror(-r));
-    s->say = say_new(s->event, s->o->quiet);
-    s->local = local_new(s->event, &session_local_handlers, s);
-    r = s->say && s->local ? session_add_signals(s) : -ENOMEM;
+    r = session_add_signals(s);
     if (r >= 0)
         r = session_add_start_timer(s);
     if (r < 0)

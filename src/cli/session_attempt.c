@@ -139,12 +139,13 @@ static void on_start_failed(void *ctx, int error)
     say_loud(s->say, "cannot run '%s': %s", s->o->argv[0], strerror(error));
 }
 
-static void on_exited(void *ctx, pid_t pid, int code, int sig)
+static void on_exited(void *ctx, pid_t pid, int code, int sig, bool unkept)
 {
     struct session *s = ctx;
     struct event e = session_event(s, EVENT_ATTEMPT_EXITED);
 
-    s->exit = (struct exit_fact){.pid = pid, .code = code, .signal = sig, .error = s->start_error};
+    s->exit = (struct exit_fact){
+        .pid = pid, .code = code, .signal = sig, .error = s->start_error, .unkept = unkept};
     if (!s->started)
         return; /* the keeper itself did not come up: see on_gone() */
     e.exited = s->exit;
@@ -211,6 +212,7 @@ static int watch_streams(struct session *s, struct streams *st, struct err *e)
     struct watch_options o = {.event = s->event,
                               .log_path = s->log_path,
                               .log_limit = s->o->log_limit,
+                              .log_may_fail = s->attempt > 1,
                               .terminal = st->terminal >= 0};
     int r;
 

@@ -167,6 +167,9 @@ void session_advise(const struct session *s, int error)
         log_error("the job was not started; make room (df -h %s), %s", strbuf_str(&folder),
                   elsewhere);
         break;
+    case -EFBIG:
+        log_error("the job was not started; raise the limit on the size of files (ulimit -f)");
+        break;
     default:
         log_error("the job was not started; make %s a folder that you can write to, %s",
                   strbuf_str(&folder), elsewhere);

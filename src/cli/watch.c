@@ -317,8 +317,10 @@ static int watch_init(struct watch *w, const struct watch_options *o, struct err
                                                          .delivered = on_delivered};
     int r = attempt_log_open(o->log_path, o->log_limit, o->terminal, &w->log, e);
 
-    if (r < 0)
+    if (r < 0 && !o->log_may_fail)
         return r;
+    if (r < 0)
+        w->log = attempt_log_open_later(o->log_path, o->log_limit, o->terminal);
     w->relay = relay_new(o->event, &relay_handlers, w);
     if (!w->relay)
         return err_set(e, -ENOMEM, "cannot set up the relay");

@@ -27,6 +27,7 @@ struct watch_options {
     sd_event *event;
     const char *log_path;
     uint64_t log_limit; /* bytes */
+    bool log_may_fail;  /* without one it goes on: that is log_trouble */
     bool terminal;      /* the output comes from a pseudo-terminal */
 };
 

@@ -100,6 +100,7 @@ static int system_errno(sqlite3 *db)
     switch (error) {
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
     case EROFS:
     case EACCES:
     case EPERM:

@@ -41,23 +41,33 @@ static int open_part(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-int attempt_log_open(const char *path, uint64_t limit_bytes, bool crlf, struct attempt_log **ret,
-                     struct err *e)
+static struct attempt_log *new_log(const char *path, uint64_t limit_bytes, bool crlf, int fd)
 {
-    struct attempt_log *l;
-    int fd = open_part(path);
+    struct attempt_log *l = xnew(struct attempt_log);
 
-    if (fd < 0)
-        return err_set(e, fd, "%s: %s", path, strerror(-fd));
-    l = xnew(struct attempt_log);
     l->path = xstrdup(path);
     l->latest = xasprintf("%s.1", path);
     l->previous = xasprintf("%s.2", path);
     l->fd = fd;
     l->crlf = crlf;
     l->limit = limit_bytes;
-    *ret = l;
+    return l;
+}
+
+int attempt_log_open(const char *path, uint64_t limit_bytes, bool crlf, struct attempt_log **ret,
+                     struct err *e)
+{
+    int fd = open_part(path);
+
+    if (fd < 0)
+        return err_set(e, fd, "%s: %s", path, strerror(-fd));
+    *ret = new_log(path, limit_bytes, crlf, fd);
     return 0;
+}
+
+struct attempt_log *attempt_log_open_later(const char *path, uint64_t limit_bytes, bool crlf)
+{
+    return new_log(path, limit_bytes, crlf, -1);
 }
 
 static void write_all(struct attempt_log *l, const char *data, size_t len)
@@ -119,7 +129,9 @@ void attempt_log_flush(struct attempt_log *l)
 
     if (l->len == 0)
         return;
-    if (l->written >= (l->parts == 0 ? l->limit / 2 : l->limit / 4))
+    if (l->fd < 0)
+        r = l->fd = open_part(l->path);
+    else if (l->written >= (l->parts == 0 ? l->limit / 2 : l->limit / 4))
         r = next_part(l);
     if (r >= 0) {
         write_all(l, l->buffer, l->len);
@@ -193,7 +205,8 @@ struct attempt_log *attempt_log_free(struct attempt_log *l)
     if (l->cr_pending)
         buffer(l, "\r", 1);
     attempt_log_flush(l);
-    close(l->fd);
+    if (l->fd >= 0)
+        close(l->fd);
     free(l->path);
     free(l->latest);
     free(l->previous);

@@ -17,6 +17,8 @@ struct attempt_log;
  * is written as LF. */
 int attempt_log_open(const char *path, uint64_t limit_bytes, bool crlf, struct attempt_log **ret,
                      struct err *e);
+/* The same where PATH cannot be opened now: that is tried whenever there is something to write. */
+struct attempt_log *attempt_log_open_later(const char *path, uint64_t limit_bytes, bool crlf);
 struct attempt_log *attempt_log_free(struct attempt_log *l); /* writes what is still buffered */
 DEFINE_CLEANUP(struct attempt_log *, attempt_log_free);
 

@@ -224,6 +224,16 @@ def test_no_folder_for_the_logs_is_known_before_anything_is_journaled(run, state
     assert not (state / "job/journal.db").exists()
 
 
+def test_a_folder_of_the_logs_that_goes_away_ends_no_job(run, verb, tmp_path, replays):
+    logs = tmp_path / "logs"
+    script = f"[ $REKNIT_ATTEMPT = 2 ] && echo second && exit 0; rm -r {logs}; touch {logs}; exit 3"
+    r = run(*sh(script), options=["--log-dir", logs])
+    assert r.wait() == 0 and r.out.find("second") is not None
+    assert r.err.find("attempt-2.log cannot be written \\(Not a directory\\)") is not None
+    assert r.err.find("7 bytes of the output are missing in .*attempt-2.log") is not None
+    replays()
+
+
 def test_a_first_attempt_that_cannot_start_is_not_told_as_killed(run, verb, replays, tmp_path):
     logs = tmp_path / "logs"
     (logs / "job.run-1.attempt-1.log").mkdir(parents=True)
@@ -773,6 +783,15 @@ def test_the_keeper_is_killed(run, replays, tmp_path):
     os.kill(r.pid, signal.SIGINT)
     r.wait()
     assert marked(run.mark) == []
+    replays()
+
+
+def test_the_loss_of_the_keeper_is_no_want_of_memory(run, verb, replays):
+    r = run(*sh("[ $REKNIT_ATTEMPT = 1 ] || exit 0; echo 'step 1 loss 1'; kill -9 $PPID; sleep 1000"))
+    assert r.wait() == 0
+    assert re.search(
+        r"keeper process was killed.*, and the job with it; .*\(unknown, ", r.err.text()), r.err.text()
+    assert "host-oom" not in r.err.text() + verb("explain", "job").stdout
     replays()
 
 

@@ -213,3 +213,18 @@ def test_a_run_that_ended_on_a_full_disk_is_not_told_as_killed(start, disk, rekn
     assert again.wait() == 0
     assert "killed" not in again.err.text()
     assert ("its end could not be recorded" in again.err.text()) == (not room)
+
+
+def test_a_limit_on_file_sizes_that_leaves_no_room_for_a_journal(start, tmp_path):
+    import resource
+
+    r = start("echo never", tmp_path / "state",
+              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
+    assert r.wait() == 1 and r.out.text() == ""
+    assert "File too large" in r.err.text() and "ulimit -f" in r.err.text()
+
+
+def test_the_job_gets_the_usual_disposition_for_large_files(start, tmp_path):
+    r = start("trap - XFSZ; grep SigIgn /proc/self/status", tmp_path / "state")
+    assert r.wait() == 0
+    assert int(r.out.text().split()[1], 16) & 1 << 24 == 0

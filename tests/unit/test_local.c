@@ -30,7 +30,7 @@ struct attempt {
     int said;     /* what the job prints */
     size_t heard; /* bytes of it */
     pid_t first;
-    bool started, exited, gone, lost;
+    bool started, exited, unkept, gone, lost;
     int code, signal, start_error;
 };
 
@@ -47,7 +47,7 @@ static void on_start_failed(void *ctx, int error)
     ((struct attempt *)ctx)->start_error = error;
 }
 
-static void on_exited(void *ctx, pid_t pid, int code, int sig)
+static void on_exited(void *ctx, pid_t pid, int code, int sig, bool unkept)
 {
     struct attempt *a = ctx;
 
@@ -56,6 +56,7 @@ static void on_exited(void *ctx, pid_t pid, int code, int sig)
     a->exited = true;
     a->code = code;
     a->signal = sig;
+    a->unkept = unkept;
 }
 
 static void on_stuck(void *ctx, unsigned count, pid_t pid)
@@ -212,6 +213,7 @@ static void a_keeper_that_is_killed_is_replaced(void **state)
     kill(local_keeper(a.local), SIGKILL);
     finish(&a);
     assert_true(a.lost);
+    assert_true(a.unkept);
     assert_int_equal(a.signal, SIGKILL);
     assert_int_equal(a.code, -1);
 }

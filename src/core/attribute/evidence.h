@@ -74,6 +74,7 @@ struct exit_seen {
     int64_t pid;    /* 0 = not told */
     int32_t code;   /* exit status, -1 = killed by `signal` */
     int32_t signal; /* 0 = none */
+    bool unkept;    /* killed because its keeper was */
     enum provenance provenance;
     enum layer layer;
     char signature[SIGNATURE_MAX]; /* of the line that opened it */

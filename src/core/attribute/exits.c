@@ -146,6 +146,7 @@ static void set_exit(struct exit_seen *x, const struct exit_fact *f)
     x->pid = f->pid;
     x->code = f->code;
     x->signal = f->signal;
+    x->unkept = f->unkept != 0;
 }
 
 static void gather_own_exit(struct evidence *e, const struct signal *s)

@@ -548,7 +548,7 @@ static bool rule_taken_down(struct judge *j)
 
 static enum cause cause_of_exit(const struct exit_seen *x)
 {
-    if (!x)
+    if (!x || x->unkept) /* why its keeper was killed is not known */
         return CAUSE_UNKNOWN;
     if (sig_ended(x->code, x->signal, SIGKILL))
         return CAUSE_HOST_OOM;

@@ -126,18 +126,31 @@ static void add_loss(struct strbuf *b, const struct series *s, enum divergence d
     strbuf_adds(b, " and stays there");
 }
 
+/* The last lines may be read after the exit was told of: whether steps came after it is no matter.
+ */
+static bool was_unkept(const struct evidence *e)
+{
+    VEC_FOREACH (&e->exits, x)
+        if (x->unkept)
+            return true;
+    return false;
+}
+
 static void describe_crash(struct judge *j, struct strbuf *b)
 {
     bool adrift = j->primary && hit_is_adrift(j->e, j->primary);
+    bool unkept = j->in->cause == CAUSE_UNKNOWN && was_unkept(j->e);
 
-    strbuf_adds(b, what_failed(j->in->cause));
+    strbuf_adds(b, unkept ? "The job's keeper process was killed" : what_failed(j->in->cause));
     add_who(b, j->in);
     add_where(b, j);
     if (!adrift && j->in->finished)
         add_done(b, j);
     else if (!adrift)
         add_when(b, &j->in->progress);
-    if (j->in->cause == CAUSE_UNKNOWN)
+    if (unkept)
+        strbuf_adds(b, ", and the job with it; who killed it is not known");
+    else if (j->in->cause == CAUSE_UNKNOWN)
         strbuf_adds(b, ", and the log does not show why");
     if (j->loss)
         add_loss(b, j->loss, j->divergence);

@@ -196,11 +196,9 @@ static const struct field collective_fields[] = {
 };
 
 static const struct field exit_fields[] = {
-    NUMBER(struct exit_fact, pid),
-    NUMBER(struct exit_fact, code),
-    NUMBER(struct exit_fact, signal),
-    NUMBER(struct exit_fact, error),
-    END,
+    NUMBER(struct exit_fact, pid),    NUMBER(struct exit_fact, code),
+    NUMBER(struct exit_fact, signal), NUMBER(struct exit_fact, error),
+    NUMBER(struct exit_fact, unkept), END,
 };
 
 static const struct field activity_fields[] = {

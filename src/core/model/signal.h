@@ -118,6 +118,7 @@ struct exit_fact {
     int32_t code;   /* exit status, or -1 when a signal ended it */
     int32_t signal; /* 0: exited by itself */
     int32_t error;  /* errno of the exec that failed: its program never ran; 0 = it did */
+    int32_t unkept; /* 1: killed because its keeper was */
 };
 
 /* Of all processes; with who.rank set, of that rank alone, which is newly stopped or blocked. */
