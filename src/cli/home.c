@@ -4,10 +4,9 @@
  * job), so it is free only when reknit and keeper are both gone, and a keeper goes only when no
  * process of the job is left. Whoever gets the lock may start a copy.
  *
- * That leaves one gap: reknit and keeper both killed by SIGKILL. So the file also says which
- * REKNIT_RUN the processes carry in their environment (some write over it), which cgroup they are
- * in (where there are cgroups), and which session the first of them leads; whoever gets the lock
- * kills those first, and what descends from them. An orderly end empties the file.
+ * That leaves one gap: reknit and keeper both killed by SIGKILL. So the file also says what the
+ * processes can be found by (holder.c), and whoever gets the lock kills those first. An orderly end
+ * empties the file.
  *
  * Between taking the lock and writing who took it lies a moment in which the file is empty or names
  * the holder before. So whoever does not get the lock looks again and again: a holder that lives
@@ -18,6 +17,7 @@
 #include "action/cgroup.h"
 #include "base/proctree.h"
 #include "base/str.h"
+#include "cli/holder.h"
 #include "cli/state.h"
 
 #include <errno.h>
@@ -34,91 +34,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define BOOT_ID_LEN   37
 #define RUNS_KEPT     20 /* folders run-N of a job */
 #define LEFTOVER_WAIT (30 * USEC_PER_SEC)
 #define LOCK_PAUSE_MS 20
-#define LOCK_NAMELESS USEC_PER_SEC /* the holder may be about to write itself */
+#define LOCK_NAMELESS USEC_PER_SEC       /* the holder may be about to write itself */
+#define LOCK_SLOW     (3 * USEC_PER_SEC) /* a keeper needs less to end what can be ended */
 #define FILES_PER_RUN 10000
 #define ROOM_MOST     (256 << 10) /* some hundred events */
 #define ROOM_PART     4           /* of what is free */
+#define PIDS_TOLD     16
 
-/* What stands in the lock file: who holds it, and what its processes can be found by. */
-struct holder {
-    int pid;
-    uint64_t start;
-    char run_id[RUN_ID_LEN];
-    char cgroup[CGROUP_PATH_MAX]; /* "" = none */
-    int session;                  /* 0 = not known */
-    uint64_t session_start;       /* of its leader */
-    char boot[BOOT_ID_LEN];       /* pids and their starts are of that boot; "" = not known */
-};
-
-#define HOLDER_TEXT (CGROUP_PATH_MAX + 256)
-
-static void read_boot_id(char ret[BOOT_ID_LEN])
+void job_home_note_attempt(struct job_home *h, const char *cgroup, pid_t keeper, pid_t session)
 {
-    _cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-    if (!f || fscanf(f, "%36s", ret) != 1)
-        ret[0] = '\0';
-}
-
-static bool is_of_this_boot(const struct holder *h)
-{
-    char now[BOOT_ID_LEN];
-
-    read_boot_id(now);
-    return h->boot[0] == '\0' || now[0] == '\0' || streq(h->boot, now);
-}
-
-static bool read_holder(int fd, struct holder *ret)
-{
-    char text[HOLDER_TEXT];
-    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-    int fields;
-
-    *ret = (struct holder){0};
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    text[strcspn(text, "\n")] = '\0'; /* behind it, the rest of a longer one before */
-    fields = sscanf(text, "%d %" SCNu64 " %16s %511s %d %" SCNu64 " %36s", &ret->pid, &ret->start,
-                    ret->run_id, ret->cgroup, &ret->session, &ret->session_start, ret->boot);
-    if (streq(ret->cgroup, "-"))
-        ret->cgroup[0] = '\0';
-    return fields >= 3;
-}
-
-/* Never empty in between: others look at it without the lock. */
-static void write_holder(const struct job_home *h, struct holder *holder)
-{
-    char text[HOLDER_TEXT];
-    struct proc self;
-    int n;
-
-    if (proc_read(getpid(), &self) < 0)
-        self = (struct proc){.pid = getpid()};
-    n = snprintf(text, sizeof(text), "%d %" PRIu64 " %s %s %d %" PRIu64 " %s\n", (int)self.pid,
-                 self.start, holder->run_id, holder->cgroup[0] ? holder->cgroup : "-",
-                 holder->session, holder->session_start, holder->boot);
-    if (pwrite(h->lock, text, (size_t)n, 0) != n || ftruncate(h->lock, n) < 0)
-        return; /* a full disk: then only the environment of the processes tells */
-}
-
-void job_home_note_attempt(struct job_home *h, const char *cgroup, pid_t session)
-{
-    struct holder holder = {.session = session};
-    struct proc leader;
+    struct holder holder = {0};
 
     STR_COPY(holder.run_id, h->run_id);
     STR_COPY(holder.cgroup, cgroup);
-    read_boot_id(holder.boot);
-    if (session > 0 && proc_read(session, &leader) == 0)
-        holder.session_start = leader.start;
-    else
-        holder.session = 0; /* ended already: what it left carries its environment */
-    write_holder(h, &holder);
+    holder_place(holder.place);
+    holder.keeper = holder_number(keeper);
+    holder.session = holder_number(session);
+    holder_write(h->lock, &holder);
 }
 
 void job_home_give_room(const struct job_home *h)
@@ -155,24 +90,51 @@ bool job_home_is_held(const struct job_home *h)
            fstat(h->lock, &ours) == 0 && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
 }
 
-static bool is_alive(const struct holder *holder)
-{
-    struct proc p;
+/* The lock is taken by somebody who does not live: his keeper has it, and ends his processes. */
+struct waiting {
+    const char *name;
+    usec_t since;
+    bool said, said_more;
+};
 
-    return is_of_this_boot(holder) && proc_read(holder->pid, &p) == 0 && p.start == holder->start &&
-           !proc_is_dead(&p);
+static void say_waiting(struct waiting *w)
+{
+    if (!w->said)
+        fprintf(stderr,
+                "reknit: the last run of '%s' was killed; waiting for its processes to end\n",
+                w->name);
+    w->said = true;
 }
 
-static void say_waiting(const char *name)
+/* A keeper that was stopped ends nothing. */
+static void wait_for_keeper(struct waiting *w, const struct job_home *h, const struct holder *last)
 {
-    fprintf(stderr, "reknit: the last run of '%s' was killed; waiting for its processes to end\n",
-            name);
+    struct proc keeper;
+    bool known = holder_keeper(last, &keeper);
+
+    if (known && (keeper.state == 'T' || keeper.state == 't'))
+        proc_signal(&keeper, SIGCONT);
+    if (w->said_more || mono_us() - w->since < LOCK_SLOW)
+        return;
+    w->said_more = true;
+    if (known)
+        fprintf(stderr, "reknit: its keeper, process %d, has not ended them yet\n", keeper.pid);
+    else
+        fprintf(stderr, "reknit: whose they are 'fuser %s/lock' tells\n", h->path);
+}
+
+static int say_running(const char *name, const struct holder *holder, struct err *e)
+{
+    return err_set(e, -EBUSY,
+                   "the job '%s' is running already, under reknit process %d%s; end that one, or "
+                   "choose another name with --name",
+                   name, holder->self.pid,
+                   holder_is_here(holder) ? "" : " of another container or machine");
 }
 
 static int take_lock(struct job_home *h, const char *name, struct err *e)
 {
-    usec_t nameless_until = mono_us() + LOCK_NAMELESS;
-    bool said = false;
+    struct waiting w = {.name = name, .since = mono_us()};
 
     while (flock(h->lock, LOCK_EX | LOCK_NB) < 0) {
         struct holder holder;
@@ -180,77 +142,19 @@ static int take_lock(struct job_home *h, const char *name, struct err *e)
 
         if (errno != EWOULDBLOCK && errno != EINTR)
             return err_set(e, -errno, "%s/lock: %s", h->path, strerror(errno));
-        named = read_holder(h->lock, &holder);
-        if (named && is_alive(&holder))
-            return err_set(e, -EBUSY,
-                           "the job '%s' is running already, under reknit process %d; end that "
-                           "one, or choose another name with --name",
-                           name, holder.pid);
-        if (!said && (named || mono_us() > nameless_until)) {
-            say_waiting(name);
-            said = true;
+        named = holder_read(h->lock, &holder);
+        if (named && holder_is_alive(&holder))
+            return say_running(name, &holder, e);
+        if (named && holder_is_here(&holder)) {
+            say_waiting(&w);
+            wait_for_keeper(&w, h, &holder);
+        } else if (named && mono_us() - w.since > LOCK_SLOW) {
+            return say_running(name, &holder, e); /* no number of his means anything here */
+        } else if (!named && mono_us() - w.since > LOCK_NAMELESS) {
+            say_waiting(&w);
         }
         poll(NULL, 0, LOCK_PAUSE_MS);
     }
-    return 0;
-}
-
-/* The number of a session is not given away while a process is in it. A leader of that number that
- * started at another time leads another one. */
-static bool session_is_theirs(const struct holder *last)
-{
-    struct proc leader;
-
-    if (last->session <= 0 || !is_of_this_boot(last))
-        return false;
-    return proc_read(last->session, &leader) < 0 || leader.start == last->session_start;
-}
-
-static bool carries(const struct proc *p, const char *run_id)
-{
-    _cleanup_proc_environ_ struct proc_environ env = {0};
-    const char *id;
-
-    if (proc_environ_read(p->pid, &env) < 0)
-        return false;
-    id = proc_environ_get(&env, "REKNIT_RUN");
-    return id && streq(id, run_id);
-}
-
-static bool is_listed(const struct proc_list *l, pid_t pid)
-{
-    VEC_FOREACH (&l->procs, p)
-        if (p->pid == pid)
-            return true;
-    return false;
-}
-
-/* Adds what descends from those that are listed: killed, they would leave it to init. */
-static void add_descendants(const struct proc_list *all, struct proc_list *ours)
-{
-    for (size_t i = 0; i < ours->procs.n; i++)
-        VEC_FOREACH (&all->procs, p)
-            if (p->ppid == ours->procs.v[i].pid && p->pid != getpid() && !proc_is_dead(p) &&
-                !is_listed(ours, p->pid))
-                *VEC_PUSH(&ours->procs) = *p;
-}
-
-static int find_leftovers(const struct holder *last, struct proc_list *ret)
-{
-    _cleanup_proc_list_ struct proc_list all = {0};
-    bool by_session = session_is_theirs(last);
-    int r = proc_list_all(&all);
-
-    if (r < 0)
-        return r;
-    VEC_FOREACH (&all.procs, p) {
-        bool in_session =
-            by_session && p->session == last->session && p->start >= last->session_start;
-
-        if (p->pid != getpid() && !proc_is_dead(p) && (in_session || carries(p, last->run_id)))
-            *VEC_PUSH(&ret->procs) = *p;
-    }
-    add_descendants(&all, ret);
     return 0;
 }
 
@@ -270,12 +174,29 @@ static size_t kill_found(const struct holder *last)
     _cleanup_proc_list_ struct proc_list found = {0};
 
     cgroup_kill(last->cgroup);
-    if (find_leftovers(last, &found) < 0)
+    if (holder_find_leftovers(last, &found, NULL) < 0)
         return 0;
     proc_list_signal(&found, SIGKILL);
     VEC_FOREACH (&found.procs, p)
         await_end(p->pid);
     return found.procs.n;
+}
+
+/* Who may be of the last run is not killed, but not joined by a second copy either. */
+static int refuse_doubtful(const struct job_home *h, const struct holder *last, struct err *e)
+{
+    _cleanup_proc_list_ struct proc_list found = {0}, doubtful = {0};
+    _cleanup_strbuf_ struct strbuf pids = {0};
+
+    if (holder_find_leftovers(last, &found, &doubtful) < 0 || doubtful.procs.n == 0)
+        return 0;
+    for (size_t i = 0; i < doubtful.procs.n && i < PIDS_TOLD; i++)
+        strbuf_addf(&pids, " %d", (int)doubtful.procs.v[i].pid);
+    return err_set(e, -EBUSY,
+                   "the last run was killed, and these processes may be left of it:%s; two copies "
+                   "must never run. Look at them (ps -fp PID) and end them; if they are not of "
+                   "this job, rm '%s/lock'",
+                   strbuf_str(&pids), h->path);
 }
 
 static int kill_leftovers(struct job_home *h, struct err *e)
@@ -284,10 +205,10 @@ static int kill_leftovers(struct job_home *h, struct err *e)
     struct holder last;
     size_t n;
 
-    h->in_order = !read_holder(h->lock, &last);
+    h->in_order = !holder_read(h->lock, &last);
     if (h->in_order)
         return 0;
-    write_holder(h, &last); /* ours now; what is to be killed stays on record */
+    holder_write(h->lock, &last); /* ours now; what is to be killed stays on record */
     while ((n = kill_found(&last)) > 0 || cgroup_is_populated(last.cgroup)) {
         h->leftovers += n;
         if (mono_us() > give_up)
@@ -295,12 +216,12 @@ static int kill_leftovers(struct job_home *h, struct err *e)
                            "%zu processes of the last run cannot be killed (look for "
                            "REKNIT_RUN=%s in /proc/PID/environ, and at session %d); two copies "
                            "must never run",
-                           n, last.run_id, last.session);
+                           n, last.run_id, last.session.pid);
         if (n == 0)
             poll(NULL, 0, LOCK_PAUSE_MS);
     }
     cgroup_remove(last.cgroup);
-    return 0;
+    return refuse_doubtful(h, &last, e);
 }
 
 /* The number in "run-N", 0 = it is no such name. */
@@ -394,7 +315,7 @@ static int home_open(const char *name, struct job_home *h, struct err *e)
     if (r < 0)
         return r;
     make_run_id(h->run_id);
-    job_home_note_attempt(h, "", 0);
+    job_home_note_attempt(h, "", 0, 0);
     return 0;
 }
 

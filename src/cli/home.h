@@ -26,8 +26,9 @@ struct job_home {
 
 /* Makes the folder and takes the lock. -EBUSY: somebody runs that job now; the text says who.
  * Waits while the keeper of a run whose reknit was killed still ends its processes, and kills what
- * a run left that lost its keeper too. Then makes run-N, and forgets the oldest of many runs. On
- * failure ret is as it was, but for its path. */
+ * a run left that lost its keeper too; -EBUSY also when that cannot be done, or some may be of it.
+ * Then makes run-N, and forgets the oldest of many runs. On failure ret is as it was, but for its
+ * path. */
 int job_home_open(const char *name, struct job_home *ret, struct err *e);
 void job_home_close(struct job_home *h); /* the run ended in order: nothing is left behind */
 
@@ -36,8 +37,9 @@ void job_home_close(struct job_home *h); /* the run ended in order: nothing is l
 void job_home_archive(const struct job_home *h, const char *path);
 
 /* So that the next run can find the processes even if everything here is killed: the cgroup they
- * are in ("" = none), and the session that the first of them leads (0 = it is not there yet). */
-void job_home_note_attempt(struct job_home *h, const char *cgroup, pid_t session);
+ * are in ("" = none), their keeper, and the session that the first of them leads (0 = it is not
+ * there yet). */
+void job_home_note_attempt(struct job_home *h, const char *cgroup, pid_t keeper, pid_t session);
 
 /* So that the end of a run can be recorded on a disk that is full by then: some room is taken now,
  * as far as there is plenty, and given back. */

@@ -124,7 +124,7 @@ static void on_started(void *ctx, pid_t pid)
     struct event e = session_event(s, EVENT_ATTEMPT_STARTED);
 
     s->started = true;
-    job_home_note_attempt(&s->home, local_cgroup(s->local), pid);
+    job_home_note_attempt(&s->home, local_cgroup(s->local), local_keeper(s->local), pid);
     e.started.pid = pid;
     e.started.intent = s->intent;
     STR_COPY(e.started.log, s->log_path);
@@ -296,7 +296,7 @@ static int launch(struct session *s, const struct streams *st, struct err *e)
     r = local_start(s->local, &spec, e);
     if (r < 0)
         return r;
-    job_home_note_attempt(&s->home, local_cgroup(s->local), 0);
+    job_home_note_attempt(&s->home, local_cgroup(s->local), local_keeper(s->local), 0);
     watch_set_root(s->watch, local_keeper(s->local));
     return 0;
 }

@@ -116,6 +116,24 @@ class Story:
             kill_quietly(pid)
 
 
+def test_a_stopped_keeper_goes_on_when_the_next_run_waits_for_it(reknit, tmp_path):
+    mark = f"REKNIT_TEST_MARK={uuid.uuid4()}"
+    common = {"state": tmp_path, "env": dict([mark.split("=")])}
+    first = Run(reknit.path, "--name", "job", "--", "sh", "-c", "echo up; exec sleep 1000", **common)
+    try:
+        first.out.expect("^up")
+        os.kill(first.keeper(), signal.SIGSTOP)
+        first.kill()
+        assert marked(mark)  # nobody watches it, and nobody ends it
+        second = Run(reknit.path, "--name", "job", "--", "true", state=tmp_path)
+        assert second.wait() == 0
+        assert "was killed; waiting for its processes to end" in second.err.text()
+        await_ends(mark)
+    finally:
+        for pid in marked(mark):
+            kill_quietly(pid)
+
+
 def tell(reknit, tmp_path, kills):
     seed = os.environ.get("REKNIT_TEST_SEED") or str(random.randrange(10**9))
     print(f"REKNIT_TEST_SEED={seed}")

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "cli/holder.h"
 #include "cli/home.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,6 +80,39 @@ static pid_t start_sleeper(const char *variable, bool own_session)
     close(ready[0]);
     free(env[0]);
     return pid;
+}
+
+/* Two processes in a session whose leader has ended; they become our children. */
+static void start_orphans(const char *first, const char *second, pid_t ret[2])
+{
+    const size_t size = 2 * sizeof(pid_t);
+    int told[2];
+    pid_t leader;
+
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+    leader = fork();
+    if (leader == 0) {
+        setsid();
+        ret[0] = start_sleeper(first, false);
+        ret[1] = start_sleeper(second, false);
+        _exit(write(told[1], ret, size) != (ssize_t)size);
+    }
+    close(told[1]);
+    assert_int_equal(read(told[0], ret, size), size);
+    close(told[0]);
+    assert_int_equal(waitpid(leader, NULL, 0), leader);
+}
+
+/* As it was recorded when the leader lived. */
+static void note_session_of(struct job_home *h, pid_t member)
+{
+    struct holder holder;
+
+    assert_true(holder_read(h->lock, &holder));
+    holder.session = (struct holder_number){.pid = getsid(member), .start = 1};
+    holder_place(holder.place);
+    holder_write(h->lock, &holder);
 }
 
 static bool was_killed(pid_t pid)
@@ -166,8 +201,76 @@ static void leftovers_are_found_by_their_session(void **state)
     open_home(&h);
     ours = start_sleeper("FORGOT=all", true);
     other = start_sleeper("FORGOT=all", false);
-    job_home_note_attempt(&h, "", ours);
+    job_home_note_attempt(&h, "", 0, ours);
     check_next_run_kills(&h, ours, other);
+}
+
+/* It may be ours, or of a session that got the number since: only a person can tell. */
+static void a_session_without_leader_is_let_alone_and_named(void **state)
+{
+    struct job_home h, next = {.lock = -1};
+    struct err e = {0};
+    char pid_text[32], lock[256];
+    pid_t pids[2];
+
+    open_home(&h);
+    start_orphans("FORGOT=all", "REKNIT_RUN=0123456789abcdef", pids);
+    note_session_of(&h, pids[0]);
+    lose(&h);
+    assert_int_equal(job_home_open("train", &next, &e), -EBUSY);
+    assert_false(was_killed(pids[0]) || was_killed(pids[1]));
+    STR_PRINTF(pid_text, ": %d %d;", (int)pids[0], (int)pids[1]);
+    assert_non_null(strstr(e.text, pid_text));
+    assert_non_null(strstr(e.text, "rm '"));
+    STR_PRINTF(lock, "%s/lock", h.path);
+    assert_int_equal(unlink(lock), 0); /* as it says */
+    open_home(&next);
+    assert_false(was_killed(pids[0]) || was_killed(pids[1]));
+    end(pids[0]);
+    end(pids[1]);
+    job_home_close(&next);
+}
+
+static void a_session_with_a_proven_member_is_ours(void **state)
+{
+    struct job_home h;
+    char variable[64];
+    pid_t pids[2];
+
+    open_home(&h);
+    snprintf(variable, sizeof(variable), "REKNIT_RUN=%s", h.run_id);
+    start_orphans("FORGOT=all", variable, pids);
+    note_session_of(&h, pids[0]);
+    lose(&h);
+    open_home(&h);
+    assert_int_equal(h.leftovers, 2);
+    assert_true(was_killed(pids[0]) && was_killed(pids[1]));
+    job_home_close(&h);
+}
+
+/* Its number says nothing here, and neither does that of its holder. */
+static void a_session_of_another_container_is_let_alone(void **state)
+{
+    pid_t pid = start_sleeper("FORGOT=all", true);
+    struct job_home h;
+    struct holder holder;
+    size_t len;
+
+    open_home(&h);
+    job_home_note_attempt(&h, "", 0, pid);
+    assert_true(holder_read(h.lock, &holder));
+    assert_true(holder_is_here(&holder) && holder_is_alive(&holder));
+    len = strlen(holder.place);
+    assert_true(len > 0);
+    holder.place[len - 1] ^= 1; /* another digit */
+    holder_write(h.lock, &holder);
+    assert_false(holder_is_here(&holder) || holder_is_alive(&holder));
+    lose(&h);
+    open_home(&h);
+    assert_int_equal(h.leftovers, 0);
+    assert_false(was_killed(pid));
+    end(pid);
+    job_home_close(&h);
 }
 
 /* The number of the session was given away since; or it is of another boot. */
@@ -181,7 +284,7 @@ static void a_session_of_somebody_else_is_let_alone(void **state)
         FILE *f;
 
         open_home(&h);
-        job_home_note_attempt(&h, "", pid);
+        job_home_note_attempt(&h, "", 0, pid);
         STR_PRINTF(lock, "%s/lock", h.path);
         f = fopen(lock, "r");
         assert_non_null(fgets(text, sizeof(text), f));
@@ -236,6 +339,9 @@ int main(void)
         TEST(a_lock_that_was_deleted_is_not_held),
         TEST(leftovers_are_found_by_their_environment),
         TEST(leftovers_are_found_by_their_session),
+        TEST(a_session_without_leader_is_let_alone_and_named),
+        TEST(a_session_with_a_proven_member_is_ours),
+        TEST(a_session_of_another_container_is_let_alone),
         TEST(a_session_of_somebody_else_is_let_alone),
         TEST(a_journal_is_put_aside_with_its_wal),
     };
