@@ -14,10 +14,12 @@
 #include "journal/codec.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define APPLICATION_ID 0x524b4e54 /* "RKNT" */
@@ -227,11 +229,26 @@ static bool has_wal(const char *path)
     return access(wal, F_OK) == 0;
 }
 
+/* A FIFO would be waited for, and a device is no record: that is said before SQLite opens it. */
+static int check_file(const char *path, enum journal_mode mode, struct err *e)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return mode == JOURNAL_WRITE && errno == ENOENT ? 0
+                                                        : err_set(e, -errno, "%s", strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return err_set(e, -EISDIR, "%s", strerror(EISDIR));
+    return S_ISREG(st.st_mode) ? 0 : err_set(e, -EBADMSG, "this is not a journal: no regular file");
+}
+
 static int open_file(struct journal *j, const char *path, enum journal_mode mode, struct err *e)
 {
     _cleanup_strbuf_ struct strbuf uri = {0};
-    int flags = SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    int flags = SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, r = check_file(path, mode, e);
 
+    if (r < 0)
+        return r;
     add_uri(&uri, path);
     if (mode == JOURNAL_WRITE) {
         flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;

@@ -112,6 +112,10 @@ def in_the_way(path, how):
     path.parent.mkdir(parents=True)
     if how == "folder":
         path.mkdir()
+    elif how == "fifo":
+        os.mkfifo(path)
+    elif how == "device":
+        path.symlink_to("/dev/null")
     elif how == "letter":
         path.write_text("This is a letter and no journal. " * 1000)
     else:
@@ -119,7 +123,7 @@ def in_the_way(path, how):
             other.execute("create table other (a)")
 
 
-@pytest.mark.parametrize("how", ["folder", "letter", "database"])
+@pytest.mark.parametrize("how", ["folder", "fifo", "device", "letter", "database"])
 def test_what_is_no_journal_can_be_moved_aside_as_advised(reknit, tmp_path, how):
     """The job is not started, and the advice can be pasted, whatever the path looks like."""
     state = tmp_path / "it's; here"
@@ -132,6 +136,19 @@ def test_what_is_no_journal_can_be_moved_aside_as_advised(reknit, tmp_path, how)
     subprocess.run(["sh", "-c", advice], check=True)
     assert reknit("run", "--name", "it", "--", "touch", "ran", **where).returncode == 0
     assert (tmp_path / "ran").exists() and (state / "it/unreadable/journal.db").exists()
+
+
+def test_what_is_no_journal_hides_no_other_job(reknit, tmp_path):
+    where = {"cwd": tmp_path, "env": environment(REKNIT_STATE_DIR=str(tmp_path / "state")),
+             "timeout": 60}
+    assert reknit("run", "--name", "it", "--", "true", **where).returncode == 0
+    for how in ("fifo", "device", "folder"):
+        in_the_way(tmp_path / "state" / how / "journal.db", how)
+        result = reknit("replay", how, **where)
+        assert result.returncode == 1 and result.stdout == ""
+    result = reknit("jobs", **where)
+    assert result.returncode == 1 and "\nit " in result.stdout
+    assert [how for how in ("fifo", "device", "folder") if f"{how}: " not in result.stderr] == []
 
 
 def test_replay_takes_a_job_its_folder_or_its_journal(reknit, tmp_path):
