@@ -36,6 +36,7 @@
 
 #define RUNS_KEPT     20 /* folders run-N of a job */
 #define LEFTOVER_WAIT (30 * USEC_PER_SEC)
+#define DYING_WAIT    (2 * USEC_PER_SEC)
 #define LOCK_PAUSE_MS 20
 #define LOCK_NAMELESS USEC_PER_SEC       /* the holder may be about to write itself */
 #define LOCK_SLOW     (3 * USEC_PER_SEC) /* a keeper needs less to end what can be ended */
@@ -183,20 +184,34 @@ static size_t kill_found(const struct holder *last)
 }
 
 /* Who may be of the last run is not killed, but not joined by a second copy either. */
-static int refuse_doubtful(const struct job_home *h, const struct holder *last, struct err *e)
+static int refuse(const struct job_home *h, const struct proc_list *doubtful, struct err *e)
 {
-    _cleanup_proc_list_ struct proc_list found = {0}, doubtful = {0};
     _cleanup_strbuf_ struct strbuf pids = {0};
 
-    if (holder_find_leftovers(last, &found, &doubtful) < 0 || doubtful.procs.n == 0)
-        return 0;
-    for (size_t i = 0; i < doubtful.procs.n && i < PIDS_TOLD; i++)
-        strbuf_addf(&pids, " %d", (int)doubtful.procs.v[i].pid);
+    for (size_t i = 0; i < doubtful->procs.n && i < PIDS_TOLD; i++)
+        strbuf_addf(&pids, " %d", (int)doubtful->procs.v[i].pid);
     return err_set(e, -EBUSY,
                    "the last run was killed, and these processes may be left of it:%s; two copies "
                    "must never run. Look at them (ps -fp PID) and end them; if they are not of "
                    "this job, rm '%s/lock'",
                    strbuf_str(&pids), h->path);
+}
+
+/* A process that is just dying has no environment any more that could tell whose it is, but not for
+ * long. */
+static int refuse_doubtful(const struct job_home *h, const struct holder *last, struct err *e)
+{
+    usec_t give_up = mono_us() + DYING_WAIT;
+
+    for (;;) {
+        _cleanup_proc_list_ struct proc_list found = {0}, doubtful = {0};
+
+        if (holder_find_leftovers(last, &found, &doubtful) < 0 || doubtful.procs.n == 0)
+            return 0;
+        if (mono_us() > give_up)
+            return refuse(h, &doubtful, e);
+        poll(NULL, 0, LOCK_PAUSE_MS);
+    }
 }
 
 static int kill_leftovers(struct job_home *h, struct err *e)
