@@ -58,6 +58,8 @@ static int read_journal(const char *path, const char *name, enum runner runner, 
 
     if (r >= 0)
         r = read_events(j, ret, e);
+    if (r >= 0)
+        ret->lost_events = journal_lost(j);
     STR_COPY(ret->job, name);
     if (r >= 0 && runner != RUNNER_ALIVE)
         story_nobody_runs(ret, runner == RUNNER_ENDED);
@@ -268,6 +270,7 @@ json_t *chronicle_run_json(const struct story *s, const struct story_run *run, b
     set_time(j, "began", run->began);
     set_time(j, "ended", run->ended);
     set_number(j, "exit_status", run->over ? run->end.exit_code : -1, -1);
+    set_number(j, "lost_events", (int64_t)s->lost_events, -1);
     set_seconds(j, "wall_s", run->wall);
     set_seconds(j, "useful_s", run->useful);
     json_object_set_new(j, "goodput",

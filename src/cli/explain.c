@@ -82,6 +82,14 @@ static const char *since(const struct page *p, usec_t t, char buf[DURATION_TEXT_
     return buf;
 }
 
+static void show_lost_events(const struct page *p, const struct story *s)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    narrate_lost_events(s->lost_events, &b);
+    entry(p, "incomplete", strbuf_str(&b));
+}
+
 static void show_head(const struct page *p, const struct story *s, const struct story_run *run,
                       bool alive)
 {
@@ -106,6 +114,8 @@ static void show_head(const struct page *p, const struct story *s, const struct 
            run->seen.host, run->seen.program);
     if (run->policy.name[0])
         entry(p, "policy", run->policy.name);
+    if (s->lost_events > 0)
+        show_lost_events(p, s);
 }
 
 static void show_progress(const struct page *p, const struct story_attempt *a)
@@ -277,6 +287,18 @@ static void show_text(const struct story *s, const struct story_run *run, bool a
                run->number, run->number - 1, s->job);
 }
 
+static void tell_of_no_run(const struct story *s)
+{
+    _cleanup_strbuf_ struct strbuf lost = {0};
+
+    if (s->lost_events == 0) {
+        log_error("the job '%s' never got to run", s->job);
+        return;
+    }
+    narrate_lost_events(s->lost_events, &lost);
+    log_error("nothing is known of the job '%s': %s", s->job, strbuf_str(&lost));
+}
+
 /* run: 0 = the last */
 static int explain(const char *name, uint32_t number, bool json)
 {
@@ -292,7 +314,7 @@ static int explain(const char *name, uint32_t number, bool json)
     }
     run = number > 0 ? story_run(&s, number) : story_last_run(&s);
     if (!run) {
-        log_error("the job '%s' never got to run", name);
+        tell_of_no_run(&s);
         return EXIT_TROUBLE;
     }
     alive &= run == story_last_run(&s);

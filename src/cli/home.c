@@ -283,7 +283,7 @@ static int make_run(struct job_home *h, struct err *e)
 
 void job_home_archive(const struct job_home *h, const char *path)
 {
-    static const char *const files[] = {"", "-wal", "-shm"}; /* a WAL is read with any journal */
+    static const char *const files[] = {"", "-wal", "-shm", "-last"}; /* read with any journal */
     char folder[PATH_MAX], from[PATH_MAX], to[PATH_MAX];
 
     if (state_path(folder, NULL, "%s/run-%u", h->path, h->run - 1) < 0)

@@ -44,6 +44,17 @@ static void jobs_done(struct jobs *jobs)
     VEC_DONE(&jobs->rows);
 }
 
+static void warn_of_lost_events(struct jobs *jobs, const struct story *s)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    if (s->lost_events == 0)
+        return;
+    narrate_lost_events(s->lost_events, &b);
+    log_warning("%s: %s", s->job, strbuf_str(&b));
+    jobs->bad++;
+}
+
 /* Of the last attempt that failed. */
 static char *last_cause(const struct story_run *run)
 {
@@ -107,6 +118,7 @@ static int read_job(void *ctx, const char *name)
         jobs->bad++;
         return 0;
     }
+    warn_of_lost_events(jobs, &s);
     run = story_last_run(&s);
     if (!run)
         return 0;
@@ -208,7 +220,7 @@ const struct verb verb_jobs = {
             "\n"
             "  --format text|json   json: one object per job and line\n"
             "\n"
-            "Exit status: 0, or 1 when a journal cannot be read.\n",
+            "Exit status: 0, or 1 when a journal cannot be read, or has lost something.\n",
     .options = options,
     .run = run,
 };

@@ -266,6 +266,14 @@ void narrate_summary(const struct story_run *run, size_t width,
         line(ctx, goodput.s);
 }
 
+void narrate_lost_events(uint64_t n, struct strbuf *out)
+{
+    strbuf_addf(out,
+                "%" PRIu64 " entr%s of the journal %s lost: a file of it was damaged or removed, "
+                "or the power was cut",
+                n, n == 1 ? "y" : "ies", n == 1 ? "is" : "are");
+}
+
 void narrate_state(const struct story_run *run, bool alive, struct strbuf *out)
 {
     if (run->unrecorded)

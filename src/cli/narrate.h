@@ -31,6 +31,9 @@ void narrate_cause(const struct story_attempt *a, struct strbuf *out);
 void narrate_summary(const struct story_run *run, size_t width,
                      void (*line)(void *ctx, const char *text), void *ctx);
 
+/* What it means that so many events of a job's journal are lost. */
+void narrate_lost_events(uint64_t n, struct strbuf *out);
+
 /* "running", "done", "stopped", "killed" (with reknit), "unrecorded" (it ended on a full disk).
  * alive: somebody runs the job now. */
 void narrate_state(const struct story_run *run, bool alive, struct strbuf *out);

@@ -390,6 +390,7 @@ static int loop(struct session *s)
     int status;
 
     session_tell_lost_run(s);
+    session_tell_lost_events(s);
     if (begin(s, &e) < 0)
         return not_begun(s, &e, EXIT_TROUBLE, true);
     if (session_start_attempt(s, NULL, &e) < 0)

@@ -133,7 +133,10 @@ static int open_state(struct session *s, struct err *e)
         r = job_home_open(s->o->name, &s->home, e);
     if (r >= 0)
         r = journal_open(path, JOURNAL_WRITE, &s->journal, e);
-    return r < 0 ? r : archive_journal(s, path, e);
+    if (r < 0)
+        return r;
+    s->story.lost_events = journal_lost(s->journal);
+    return archive_journal(s, path, e);
 }
 
 int session_open_state(struct session *s, struct err *e)

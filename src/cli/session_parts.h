@@ -113,6 +113,7 @@ void session_tell(struct session *s, const struct event *e);
 /* A decision about the last attempt waits for the journal: what is known of its end is told. */
 void session_tell_undecided(struct session *s);
 void session_tell_lost_run(struct session *s);
+void session_tell_lost_events(struct session *s);
 void session_sum_up(struct session *s, int status, const char *error); /* NULL: none */
 
 #endif

@@ -91,6 +91,16 @@ void session_tell_lost_run(struct session *s)
     say(s->say, "%s", strbuf_str(&b));
 }
 
+void session_tell_lost_events(struct session *s)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    if (s->story.lost_events == 0)
+        return;
+    narrate_lost_events(s->story.lost_events, &b);
+    say(s->say, "of this job's earlier runs, %s", strbuf_str(&b));
+}
+
 static void say_line(void *ctx, const char *text)
 {
     struct session *s = ctx;

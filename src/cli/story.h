@@ -61,7 +61,8 @@ struct story_run {
 struct story {
     char job[JOB_NAME_LEN];
     usec_t last_event;
-    bool last_run_only; /* forget each run when the next begins; set it before the first event */
+    uint64_t lost_events; /* of the journal: committed once, and not in it any more */
+    bool last_run_only;   /* forget each run when the next begins; set it before the first event */
     VEC(struct story_run) runs;
     struct policy policy; /* the newest */
 };

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "journal/codec.h"
+#include "journal/high_water.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -29,8 +30,10 @@ struct journal {
     sqlite3 *db;
     sqlite3_stmt *insert;
     uint64_t last_seq;
-    bool full;  /* synchronous=FULL is set */
-    bool empty; /* for reading: its writer was killed before the first table was made */
+    uint64_t lost;  /* events that were committed, and are not in it */
+    int high_water; /* of a writer; -1 = none */
+    bool full;      /* synchronous=FULL is set */
+    bool empty;     /* for reading: its writer was killed before the first table was made */
 };
 
 struct row {
@@ -278,28 +281,56 @@ static int prepare_writer(struct journal *j, struct err *e)
     return run_sql(j, "PRAGMA synchronous=NORMAL", e);
 }
 
+/* Numbers are given without a gap, from 1. A writer goes on behind what is noted, so the gap stays
+ * to be seen. `noted` was read before the table: a commit in between is no loss. */
+static int take_stock(struct journal *j, uint64_t noted, struct err *e)
+{
+    int64_t last = 0, n = 0;
+    int r = 0;
+
+    if (!j->empty)
+        r = query_number(j, "SELECT coalesce(max(seq), 0) FROM event", &last, e);
+    if (r >= 0 && !j->empty)
+        r = query_number(j, "SELECT count(*) FROM event", &n, e);
+    if (r < 0)
+        return r;
+    j->last_seq = (uint64_t)last > noted ? (uint64_t)last : noted;
+    j->lost = (uint64_t)n < j->last_seq ? j->last_seq - (uint64_t)n : 0;
+    return 0;
+}
+
+/* A journal that was put aside, and another begun, between the two looks: the second is right. */
+static int look_twice(struct journal *j, const char *path, struct err *e)
+{
+    int r = take_stock(j, high_water_read(path), e);
+
+    return r >= 0 && j->lost > 0 ? take_stock(j, high_water_read(path), e) : r;
+}
+
 static int open_all(struct journal *j, const char *path, enum journal_mode mode, struct err *e)
 {
-    int64_t last = 0;
     int r = open_file(j, path, mode, e);
 
     if (r >= 0 && mode == JOURNAL_WRITE)
         r = run_sql(j, "PRAGMA journal_mode=WAL; PRAGMA cache_size=-512", e);
     if (r >= 0)
         r = check_schema(j, mode, e);
-    if (r >= 0 && !j->empty)
-        r = query_number(j, "SELECT coalesce(max(seq), 0) FROM event", &last, e);
+    if (r >= 0)
+        r = look_twice(j, path, e);
     if (r >= 0 && mode == JOURNAL_WRITE)
         r = prepare_writer(j, e);
-    j->last_seq = (uint64_t)last;
+    if (r >= 0 && mode == JOURNAL_WRITE)
+        j->high_water = high_water_create(path);
     return r;
 }
 
 int journal_open(const char *path, enum journal_mode mode, struct journal **ret, struct err *e)
 {
     _cleanup_(journal_freep) struct journal *j = xnew(struct journal);
-    int r = open_all(j, path, mode, e);
+    int r;
 
+    j->high_water = -1;
+    r = open_all(j, path, mode, e);
     if (r < 0)
         return err_prefix(e, r, "%s", path);
     *ret = TAKE(j);
@@ -312,6 +343,7 @@ struct journal *journal_free(struct journal *j)
         return NULL;
     sqlite3_finalize(j->insert);
     sqlite3_close(j->db);
+    closep(&j->high_water);
     free(j);
     return NULL;
 }
@@ -319,6 +351,11 @@ struct journal *journal_free(struct journal *j)
 uint64_t journal_last_seq(const struct journal *j)
 {
     return j->last_seq;
+}
+
+uint64_t journal_lost(const struct journal *j)
+{
+    return j->lost;
 }
 
 struct journal_batch *journal_batch_new(void)
@@ -420,6 +457,7 @@ int journal_commit(struct journal *j, struct journal_batch *b, bool durable, str
     if (r < 0)
         return r;
     j->last_seq = b->rows.v[b->rows.n - 1].seq;
+    high_water_note(j->high_water, j->last_seq);
     batch_clear(b);
     return 0;
 }

@@ -23,6 +23,10 @@ DEFINE_CLEANUP(struct journal *, journal_free);
 
 uint64_t journal_last_seq(const struct journal *j); /* 0 = empty */
 
+/* How many events were committed and are not in it any more: a damaged or missing write-ahead log,
+ * or the power was cut before they were on the disk. As of when it was opened. */
+uint64_t journal_lost(const struct journal *j);
+
 /* Events wait in a batch, encoded, until they are committed together. */
 struct journal_batch;
 struct journal_batch *journal_batch_new(void);

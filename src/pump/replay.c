@@ -6,6 +6,9 @@
 #include "core/model/event_fields.h"
 #include "core/state/state.h"
 
+#include <errno.h>
+#include <inttypes.h>
+
 struct replay {
     struct core *core;
     struct core_output expected; /* derived from the last input */
@@ -62,9 +65,15 @@ int replay(struct journal *j, struct replay_result *ret, struct err *e)
     _cleanup_(core_freep) struct core *core = core_new();
     _cleanup_(freep) struct event *event = xnew(struct event);
     struct replay r = {.core = core, .ret = ret};
-    int n = journal_read(j, 0, &cursor, e);
+    int n;
 
     memset(ret, 0, sizeof(*ret));
+    if (journal_lost(j) > 0)
+        return err_set(e, -EBADMSG,
+                       "%" PRIu64
+                       " of its entries are lost, and only what is whole can be replayed",
+                       journal_lost(j));
+    n = journal_read(j, 0, &cursor, e);
     while (n >= 0 && !ret->differs && (n = journal_next(cursor, event, e)) > 0) {
         if (event_is_input(event->kind))
             take_input(&r, event);

@@ -495,6 +495,34 @@ def test_a_killed_run_is_told_until_it_was_killed(run, verb, state):
         assert run("true").wait() == 0
 
 
+@pytest.mark.parametrize("where", ["start", "end"])
+def test_what_a_damaged_journal_lost_is_told(run, verb, state, where):
+    """Nothing of it passes as never having been: neither before nor after the next run."""
+    r = run(*sh("echo 'step 1/9 | loss 1'; read line"), stdin=subprocess.PIPE)
+    r.out.expect("step 1")
+    keeper = r.keeper()
+    r.kill()
+    await_end(keeper)
+    wal = state / "job/journal.db-wal"
+    with wal.open("r+b") as f:
+        f.seek(*((2000, 0) if where == "start" else (-100, 2)))
+        f.write(b"XXXX")
+
+    def check():
+        jobs, explain = verb("jobs"), verb("explain", "job")
+        assert jobs.returncode == 1 and re.search(r"job: \d+ entr.* lost", jobs.stderr)
+        assert "lost" in " ".join((explain.stdout + explain.stderr).split())
+        replay = verb("replay", "job")
+        assert replay.returncode == 1 and "lost" in replay.stderr
+
+    check()
+    r = run("true")
+    r.err.expect("of the journal")
+    assert r.wait() == 0
+    check()
+    assert json.loads(verb("explain", "--format", "json", "job").stdout)["lost_events"] > 0
+
+
 @pytest.fixture
 def one_attempt(tmp_path):
     path = tmp_path / "one.yaml"

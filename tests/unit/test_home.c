@@ -309,7 +309,8 @@ static void a_session_of_somebody_else_is_let_alone(void **state)
 
 static void a_journal_is_put_aside_with_its_wal(void **state)
 {
-    static const char *const names[] = {"journal.db", "journal.db-wal", "journal.db-shm"};
+    static const char *const names[] = {"journal.db", "journal.db-wal", "journal.db-shm",
+                                        "journal.db-last"};
     struct job_home h;
     char path[256];
 

@@ -39,11 +39,12 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
+    static const char *const files[] = {"", "-wal", "-shm", "-last", "-x"};
     char name[160];
 
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
-        snprintf(name, sizeof(name), "%s%s", path, (const char *[]){"", "-wal", "-shm", "-x"}[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        snprintf(name, sizeof(name), "%s%s", path, files[i]);
         unlink(name);
     }
     return rmdir(folder);
@@ -312,6 +313,96 @@ static void a_writer_that_is_killed_loses_nothing(void **state)
     journal_free(j);
 }
 
+static void write_and_die(uint64_t first, size_t n)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        struct journal *j = open_journal(JOURNAL_WRITE);
+
+        for (size_t i = 0; i < n; i++)
+            append(j, first + i, 1, false);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void expect_lost(enum journal_mode mode, uint64_t last, uint64_t lost)
+{
+    struct journal *j = open_journal(mode);
+
+    assert_int_equal(journal_last_seq(j), last);
+    assert_int_equal(journal_lost(j), lost);
+    journal_free(j);
+}
+
+static void damage_wal(off_t at)
+{
+    char wal[160];
+    int fd;
+
+    snprintf(wal, sizeof(wal), "%s-wal", path);
+    fd = open(wal, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, "XXXX", 4, at), 4);
+    close(fd);
+}
+
+static void what_a_damaged_log_takes_away_is_told(void **state)
+{
+    struct journal *j;
+    char wal[160];
+    struct stat st;
+
+    (void)state;
+    write_and_die(1, 20);
+    expect_lost(JOURNAL_READ, 20, 0);
+    snprintf(wal, sizeof(wal), "%s-wal", path);
+    assert_int_equal(stat(wal, &st), 0);
+    damage_wal(st.st_size - 100); /* in the last commit */
+    expect_lost(JOURNAL_READ, 20, 1);
+    damage_wal(100); /* in the first frame: nothing is left */
+    expect_lost(JOURNAL_READ, 20, 20);
+    j = open_journal(JOURNAL_WRITE);
+    assert_int_equal(journal_last_seq(j), 20); /* no number is given twice */
+    append(j, 21, 4, true);
+    journal_free(j);
+    expect_lost(JOURNAL_READ, 24, 20);
+}
+
+static void a_missing_log_is_told(void **state)
+{
+    char wal[160];
+
+    (void)state;
+    journal_free(open_journal(JOURNAL_WRITE));
+    write_and_die(1, 3);
+    snprintf(wal, sizeof(wal), "%s-wal", path);
+    assert_int_equal(unlink(wal), 0);
+    expect_lost(JOURNAL_READ, 3, 3);
+    expect_lost(JOURNAL_WRITE, 3, 3);
+}
+
+static void an_unreadable_note_is_none(void **state)
+{
+    static const char *const notes[] = {"", "7", "00000000000000000x\n", "-00000000000000009\n"};
+    char note[160];
+    FILE *f;
+
+    (void)state;
+    write_and_die(1, 2);
+    snprintf(note, sizeof(note), "%s-last", path);
+    for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
+        f = fopen(note, "w");
+        assert_non_null(f);
+        fputs(notes[i], f);
+        fclose(f);
+        expect_lost(JOURNAL_READ, 2, 0);
+    }
+}
+
 static void a_reader_leaves_no_files_behind(void **state)
 {
     char side[160];
@@ -514,6 +605,9 @@ int main(void)
 #define WITH_FOLDER(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
         WITH_FOLDER(events_come_back_in_order),
         WITH_FOLDER(a_writer_that_is_killed_loses_nothing),
+        WITH_FOLDER(what_a_damaged_log_takes_away_is_told),
+        WITH_FOLDER(a_missing_log_is_told),
+        WITH_FOLDER(an_unreadable_note_is_none),
         WITH_FOLDER(a_reader_leaves_no_files_behind),
         WITH_FOLDER(it_is_append_only),
         WITH_FOLDER(other_files_are_refused),

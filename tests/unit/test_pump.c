@@ -131,9 +131,12 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
+    char last[sizeof(f->path) + 8];
 
     close_pump(f);
     sd_event_unref(f->event);
+    STR_PRINTF(last, "%s-last", f->path);
+    unlink(last);
     unlink(f->path);
     VEC_DONE(&f->past);
     VEC_DONE(&f->happened);
