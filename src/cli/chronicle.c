@@ -3,7 +3,7 @@
 
 #include "cli/narrate.h"
 #include "cli/state.h"
-#include "journal/codec.h"
+#include "wire/codec.h"
 #include "journal/journal.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include "cli/options.h"
 #include "cli/state.h"
 #include "core/model/event_fields.h"
-#include "journal/codec.h"
+#include "wire/codec.h"
 #include "pump/replay.h"
 
 #include <assert.h>

@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "base/vec.h"
-#include "journal/codec.h"
+#include "wire/codec.h"
 #include "journal/high_water.h"
 
 #include <assert.h>

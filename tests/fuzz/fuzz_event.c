@@ -4,7 +4,7 @@
  * however often it is written and read. The first byte chooses the kind. */
 
 #include "base/str.h"
-#include "journal/codec.h"
+#include "wire/codec.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "core/core.h"
 #include "core/model/event_fields.h"
-#include "journal/codec.h"
+#include "wire/codec.h"
 #include "journal/journal.h"
 
 #include <glob.h>

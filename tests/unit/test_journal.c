@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "core/model/event_fields.h"
-#include "journal/codec.h"
+#include "wire/codec.h"
 #include "journal/journal.h"
 
 #include <errno.h>

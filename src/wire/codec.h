@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_JOURNAL_CODEC_H
-#define REKNIT_JOURNAL_CODEC_H
+#ifndef REKNIT_WIRE_CODEC_H
+#define REKNIT_WIRE_CODEC_H
 
 /* What an event carries, as canonical JSON and back, by the field tables of the model: keys
  * sorted, no blanks, what is absent left out. Equal events give equal text. */

@@ -5,7 +5,7 @@
  * ignored for the same reason; an unknown word of an enum is an error, because a decision that
  * was made with it could not be replayed. */
 
-#include "journal/codec.h"
+#include "wire/codec.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
