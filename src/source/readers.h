@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_SOURCE_READERS_H
+#define REKNIT_SOURCE_READERS_H
+
+/* The logs of jobs, followed by one reknit-reader for each owner of jobs. What comes of a log
+ * counts only for jobs of that owner, and as the job's own text, whatever the reader says. A reader
+ * that hangs or dies is replaced, and goes on where the last one was. */
+
+#include "core/model/signal.h"
+#include "source/children.h"
+
+#define LOG_PATTERNS_MAX 32
+#define LOG_NO_TASK      UINT32_MAX
+
+enum log_mode {
+    LOG_MODE_UNKNOWN,  /* what the file shows decides */
+    LOG_MODE_TRUNCATE, /* each attempt begins the file anew */
+    LOG_MODE_APPEND,   /* it begins behind what the last attempt, or another job, left */
+};
+
+/* Where an attempt writes. All is copied; text may be hostile. A pattern may hold any of Slurm's
+ * replacements; those that differ between tasks, steps and nodes stand for all files that fit. */
+struct log_paths {
+    const char *std_out, *std_err;    /* patterns; NULL or "" = the scheduler's default */
+    const char *const *more;          /* patterns of the job's comment, paths seen on a node */
+    size_t n_more;                    /* LOG_PATTERNS_MAX at most; what is beyond is a gap */
+    const char *work_dir;             /* absolute; NULL = only absolute patterns count */
+    uint32_t job_id, array_job_id;    /* array_job_id: of a task of an array */
+    uint32_t array_task_id;           /* LOG_NO_TASK = no task of an array */
+    const char *job_name, *user_name; /* NULL = not known: stand for any */
+    usec_t started_us;                /* of the attempt; 0 = not known */
+    enum log_mode mode;
+};
+
+struct readers_config {
+    struct children *children; /* borrowed */
+    const char *state_file;    /* where it stands in each log, for when the daemon was restarted;
+                                  NULL = that is not kept */
+    usec_t ping_every;         /* 0 = the defaults */
+    usec_t ping_patience;      /* so long without an answer is hung */
+};
+
+/* job and path are valid during the call only. */
+struct readers_handlers {
+    /* signal.file is the number that file() told; the provenance is PROVENANCE_JOB_TEXT. */
+    void (*signal)(void *ctx, const char *job, uint32_t attempt, const struct signal *s);
+    /* Something was written that will never be read, or it was too much. text: for people. */
+    void (*gap)(void *ctx, const char *job, uint32_t attempt, const char *text);
+    /* All that the attempt's files held when readers_drain() was called has been read, and its
+     * signals have been told. */
+    void (*drained)(void *ctx, const char *job, uint32_t attempt);
+    /* A file is being followed (trouble NULL), or cannot be read, and why. path is sanitised. */
+    void (*file)(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
+                 const char *trouble);
+    /* The reader of that owner: "running", or what is wrong with it. */
+    void (*reader_state)(void *ctx, uid_t uid, const char *text);
+};
+
+struct readers_counts {
+    uint32_t running, hung; /* now */
+    uint64_t replaced, signals, gaps;
+};
+
+struct readers;
+
+/* NULL when the loop refuses. All handlers are called from the loop. */
+struct readers *readers_new(sd_event *event, const struct readers_config *c,
+                            const struct readers_handlers *handlers, void *ctx);
+struct readers *readers_free(struct readers *r);
+
+/* From now on; a new attempt ends the following of the one before, at once. May be called again
+ * for the same attempt: the paths then add to those known. 0, -EINVAL (a job key that is none),
+ * -EPERM (the job belongs to another uid), -E2BIG (too many jobs). */
+int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uint32_t attempt,
+                   const struct log_paths *paths);
+
+/* The attempt has ended: drained() follows, sooner or later, or never, so set a deadline. Shortly
+ * after it, reading of the attempt stops. */
+void readers_drain(struct readers *r, const char *job, uint32_t attempt);
+
+void readers_forget(struct readers *r, const char *job);
+
+void readers_counts(const struct readers *r, struct readers_counts *ret);
+
+#endif
