@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/log.h"
 #include "core/model/event_fields.h"
 
 #include <string.h>
@@ -162,6 +163,9 @@ static void every_word_has_a_name(void **state)
     CHECK_WORDS(role, ROLE_MAX);
     CHECK_WORDS(layer, LAYER_MAX);
     CHECK_WORDS(blame, BLAME_MAX);
+    CHECK_WORDS(mode, MODE_MAX);
+    CHECK_WORDS(keep_place, KEEP_PLACE_MAX);
+    CHECK_WORDS(log_level, LOG_LEVEL_MAX);
     CHECK_WORDS(provenance, PROVENANCE_MAX);
 }
 

@@ -108,3 +108,18 @@ static const char *const provenance_names[PROVENANCE_MAX] = {
     [PROVENANCE_NVML] = "nvml",         [PROVENANCE_KERNEL] = "kernel",
 };
 DEFINE_NAMES(provenance, enum provenance, provenance_names);
+
+static const char *const mode_names[MODE_MAX] = {
+    [MODE_OFF] = "off",
+    [MODE_OBSERVE] = "observe",
+    [MODE_PROPOSE] = "propose",
+    [MODE_ACT] = "act",
+};
+DEFINE_NAMES(mode, enum mode, mode_names);
+
+static const char *const keep_place_names[KEEP_PLACE_MAX] = {
+    [KEEP_PLACE_NONE] = "none",
+    [KEEP_PLACE_PRIORITY] = "priority",
+    [KEEP_PLACE_RESERVATION] = "reservation",
+};
+DEFINE_NAMES(keep_place, enum keep_place, keep_place_names);

@@ -121,6 +121,27 @@ enum provenance {
 };
 DECLARE_NAMES(provenance, enum provenance);
 
+/* How far Reknit goes. Ordered: each mode includes what the one before does. */
+enum mode {
+    MODE_OFF,     /* leave the job alone, read nothing of it */
+    MODE_OBSERVE, /* decide and record, touch nothing */
+    MODE_PROPOSE, /* a person approves each decision */
+    MODE_ACT,
+    MODE_MAX,
+    MODE_INVALID = -EINVAL,
+};
+DECLARE_NAMES(mode, enum mode);
+
+/* A requeue gives up the job's place; what is done about that on a full cluster. */
+enum keep_place {
+    KEEP_PLACE_NONE,
+    KEEP_PLACE_PRIORITY,
+    KEEP_PLACE_RESERVATION,
+    KEEP_PLACE_MAX,
+    KEEP_PLACE_INVALID = -EINVAL,
+};
+DECLARE_NAMES(keep_place, enum keep_place);
+
 static inline bool provenance_is_privileged(enum provenance p)
 {
     return p >= PROVENANCE_AGENT;

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CONFIG_DAEMON_FILE_H
+#define REKNIT_CONFIG_DAEMON_FILE_H
+
+/* reknitd's configuration: YAML, one file and drop-ins. A later file wins key by key; the entries
+ * of its lists (rules, policies) are added. conf/reknitd.yaml shows every key with its default. */
+
+#include "base/cleanup.h"
+#include "base/form.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "config/comment.h"
+#include "core/model/policy.h"
+
+#define DAEMON_CONFIG_PATH     "/etc/reknit/reknitd.yaml"
+#define DAEMON_CONFIG_DROP_INS "/etc/reknit/reknitd.d"
+#define DAEMON_FILE_MAX        (256 * 1024) /* bytes, each */
+#define DAEMON_FILES_MAX       64
+#define CONFIG_TEXT_MAX        256 /* paths, addresses, patterns; with their end */
+#define COMMAND_ARGS_MAX       16
+#define RULES_MAX              256
+#define POLICIES_MAX           64
+#define POLICY_STANDARD        "standard" /* always there */
+
+struct command {
+    unsigned n; /* 0 = none */
+    char argv[COMMAND_ARGS_MAX][CONFIG_TEXT_MAX];
+};
+
+/* Those that match a job are applied in order: a later one wins key by key. */
+struct job_rule {
+    char partition[CONFIG_TEXT_MAX]; /* shell patterns; "" = any */
+    char account[CONFIG_TEXT_MAX];
+    char qos[CONFIG_TEXT_MAX];
+    char user[CONFIG_TEXT_MAX];
+    enum mode mode; /* MODE_INVALID = not said */
+    int opt_in;     /* -1 = not said */
+    int continue_after_time_limit;
+    char policy[64]; /* "" = not said */
+};
+
+struct named_policy {
+    char name[64];
+    char file[CONFIG_TEXT_MAX]; /* where it was read from; "" = written into the configuration */
+    bool users;                 /* may be asked for in a job's comment */
+    struct policy policy;
+};
+
+struct daemon_config {
+    enum mode mode; /* of jobs that no rule says otherwise of */
+    bool opt_in;    /* ... as are this, the time limit, and the policy */
+    bool continue_after_time_limit;
+    char policy[64];
+    bool watch_all;    /* jobs that nobody opted in are observed too */
+    bool aps_comments; /* NVIDIA's {"APS": ...} opts in too */
+    char cluster[64];  /* "" = as the scheduler says */
+    char state_dir[CONFIG_TEXT_MAX];
+    usec_t poll;
+    char spawner[CONFIG_TEXT_MAX]; /* socket; "" = children run as reknitd does */
+    char operators[64];            /* group; "" = root and SlurmUser alone */
+    usec_t exclusion_ttl;          /* how long a node stays out of other attempts */
+    usec_t proposal_ttl;           /* ... a decision waits for approval */
+    enum keep_place keep_place;
+    bool hold_on_stop;
+    struct command fence; /* "{node}" in it is the node; exit status 0 = it is fenced */
+    enum log_level log_level;
+    struct {
+        struct command command; /* none: the spawner starts it */
+        usec_t timeout;         /* later than this an answer is unknown */
+    } adapter;
+    struct {
+        char socket[CONFIG_TEXT_MAX];
+        char listen[CONFIG_TEXT_MAX]; /* address:port; "" = not on TCP */
+        char tls_cert[CONFIG_TEXT_MAX], tls_key[CONFIG_TEXT_MAX], token_file[CONFIG_TEXT_MAX];
+        bool munge;
+    } api;
+    struct {
+        char listen[CONFIG_TEXT_MAX]; /* address:port; "" = no agents */
+        enum agent_auth { AGENT_AUTH_MUNGE, AGENT_AUTH_KEY, AGENT_AUTH_MAX } auth;
+        char key_file[CONFIG_TEXT_MAX];
+    } agents;
+    struct {
+        char url[CONFIG_TEXT_MAX]; /* "" = none */
+        char token_file[CONFIG_TEXT_MAX];
+    } webhook;
+    struct brakes {
+        uint32_t actions_per_hour, actions_per_partition_per_hour; /* 0 = no limit */
+        uint32_t actions_per_node_per_hour;
+        uint32_t max_excluded;    /* percent of the cluster's nodes, all exclusions together */
+        uint32_t storm_incidents; /* so many within storm_window are one event; 0 = never */
+        usec_t storm_window;
+        uint32_t storm_restarts_per_minute;
+    } brakes;
+    struct {
+        uint32_t max_processes, max_files; /* all together; files per job */
+        usec_t stall;                      /* silent for so long, one is replaced */
+    } readers;
+    struct job_rule *rules;
+    unsigned n_rules;
+    struct named_policy *policies; /* the first is POLICY_STANDARD */
+    unsigned n_policies;
+};
+
+/* The built-in default: observe mode. */
+struct daemon_config *daemon_config_new(void);
+struct daemon_config *daemon_config_free(struct daemon_config *c);
+DEFINE_CLEANUP(struct daemon_config *, daemon_config_free);
+
+/* main_path and the *.yaml of drop_in_dir in the order of their names; either may be NULL, or not
+ * be there. -EINVAL, -EFBIG, or why one cannot be read; e says "file:line: key: what". */
+int daemon_config_load(const char *main_path, const char *drop_in_dir, struct daemon_config **ret,
+                       struct err *e);
+/* One text on top of what c says already; on failure c is good for nothing but _free. What only
+ * the whole can tell, daemon_config_check() does. */
+int daemon_config_add(struct daemon_config *c, const struct form_text *text, struct err *e);
+int daemon_config_check(const struct daemon_config *c, struct err *e);
+
+/* Calls fn for each thing that is sound, but surely not meant. */
+void daemon_config_doubts(const struct daemon_config *c, void (*fn)(void *ctx, const char *text),
+                          void *ctx);
+
+/* As YAML that daemon_config_add() understands. */
+void daemon_config_format(const struct daemon_config *c, struct strbuf *out);
+
+#endif
