@@ -84,9 +84,9 @@ class Run:
         self.out, self.err = Lines(self.process.stdout), Lines(self.process.stderr)
 
     def keeper(self):
-        """Its keeper's pid, None when there is none."""
+        """The pid of its keeper, None when there is none that lives."""
         for pid in children(self.pid):
-            if comm(pid) == "job-keeper":
+            if comm(pid) == "job-keeper" and (stat(pid) or "Z")[0] != "Z":
                 return pid
         return None
 
@@ -151,6 +151,20 @@ def marked(mark):
     return found
 
 
+def account(pid):
+    """What there is to know about a process that should not be there."""
+    told = [f"{name}: {read_proc(pid, name)}" for name in ("stat", "cgroup", "wchan", "cmdline")]
+    environ = [e for e in read_proc(pid, "environ").split("\0") if e.startswith("REKNIT_")]
+    return "\n".join([*told, f"environ: {environ}"])
+
+
+def read_proc(pid, name):
+    try:
+        return pathlib.Path(f"/proc/{pid}/{name}").read_text(errors="replace")
+    except OSError as e:
+        return str(e)
+
+
 def await_end(pid):
     """Waits until the process has ended, whoever's child it is."""
     try:
@@ -159,7 +173,7 @@ def await_end(pid):
         return
     try:
         ready, _, _ = select.select([fd], [], [], PATIENCE)
-        assert ready, f"process {pid} ({comm(pid)}) does not end"
+        assert ready, f"process {pid} ({comm(pid)}) does not end\n{account(pid)}"
     finally:
         os.close(fd)
 
