@@ -110,6 +110,9 @@ void narrate_decision(const struct story_attempt *a, struct strbuf *out)
     case ACTION_COMPLETE:
         strbuf_adds(out, "the job is done");
         break;
+    case ACTION_WAIT:
+        strbuf_adds(out, "left to the scheduler");
+        break;
     default:
         strbuf_adds(out, "stopping");
     }
@@ -186,6 +189,8 @@ static const char *action_words(const struct story_run *run, const struct story_
         return "restart";
     case ACTION_COMPLETE:
         return "done";
+    case ACTION_WAIT:
+        return "wait";
     default:
         return "stop";
     }

@@ -414,8 +414,7 @@ void session_carry_out(struct session *s, const struct event *intent)
     case INTENT_START:
         plan_start(s, intent);
         break;
-    case INTENT_MAX:
-    case INTENT_INVALID:
+    default: /* what only a scheduler is asked for */
         break;
     }
 }

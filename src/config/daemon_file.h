@@ -83,7 +83,7 @@ struct daemon_config {
         char url[CONFIG_TEXT_MAX]; /* "" = none */
         char token_file[CONFIG_TEXT_MAX];
     } webhook;
-    struct brakes {
+    struct {
         uint32_t actions_per_hour, actions_per_partition_per_hour; /* 0 = no limit */
         uint32_t actions_per_node_per_hour;
         uint32_t max_excluded;    /* percent of the cluster's nodes, all exclusions together */

@@ -52,6 +52,7 @@ static const struct key top_keys[] = {
     KEY(KEY_COUNT, policy, min_devices),
     KEY(KEY_TIME, policy, verdict_wait),
     KEY(KEY_TIME, policy, kill_grace),
+    KEY(KEY_FLAG, policy, continue_after_time_limit),
 };
 static const struct key hang_keys[] = {
     KEY(KEY_FLAG, hang_policy, enabled),     KEY(KEY_TIME, hang_policy, timeout_min),
@@ -144,6 +145,7 @@ static const cyaml_schema_field_t policy_schema_fields[] = {
     VALUE("min_devices", raw_policy, 12),
     VALUE("verdict_wait", raw_policy, 13),
     VALUE("kill_grace", raw_policy, 14),
+    VALUE("continue_after_time_limit", raw_policy, 15),
     CYAML_FIELD_MAPPING_PTR("hang", CYAML_FLAG_POINTER_NULL | CYAML_FLAG_OPTIONAL,
                             struct raw_policy, hang, hang_fields),
     CYAML_FIELD_MAPPING_PTR("causes", CYAML_FLAG_POINTER_NULL | CYAML_FLAG_OPTIONAL,

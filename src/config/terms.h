@@ -8,7 +8,7 @@
 #include "config/daemon_file.h"
 
 /* As the scheduler says; NULL or "" = it says nothing. */
-struct job_facts {
+struct job_labels {
     const char *partition, *account, *qos, *user, *comment;
 };
 
@@ -22,7 +22,7 @@ struct job_terms {
 };
 
 /* Pure. */
-void daemon_config_for_job(const struct daemon_config *c, const struct job_facts *job,
+void daemon_config_for_job(const struct daemon_config *c, const struct job_labels *job,
                            struct job_terms *ret);
 
 #endif

@@ -71,7 +71,8 @@ static bool stage_interrupt(const struct model *m, const struct job *j, struct e
 static usec_t verdict_due(const struct model *m, const struct job *j)
 {
     const struct attempt *a = &j->attempt;
-    bool killed = a->hung || a->crashed;
+    bool killed =
+        (a->hung || a->crashed) && !j->scheduled; /* what a scheduler ends, it ends later */
 
     if (j->state != JOB_ENDING)
         return USEC_NEVER;
@@ -79,7 +80,7 @@ static usec_t verdict_due(const struct model *m, const struct job *j)
         return kill_limit(m, j);
     if (a->drained)
         return m->now;
-    return (killed ? a->gone_at : a->interrupted_at) + m->policy.verdict_wait;
+    return (killed ? a->gone_at : a->interrupted_at) + policy_of(m, j)->verdict_wait;
 }
 
 static enum ending ending_of(const struct job *j)
@@ -106,7 +107,9 @@ static void reconcile(const struct job *j, struct incident *i)
         i->class = CLASS_INTERRUPTED;
         i->cause = CAUSE_UNKNOWN;
         i->advice = ADVICE_RESTART;
-        STR_PRINTF(i->summary, "reknit itself was killed while the job ran, and the job with it");
+        STR_COPY(i->summary,
+                 j->scheduled ? "how it ended was not seen, and the scheduler has forgotten it"
+                              : "reknit itself was killed while the job ran, and the job with it");
     } else if (failed && (i->class == CLASS_HEALTHY || i->cause == CAUSE_NONE)) {
         i->class = a->hung ? CLASS_HANG : CLASS_CRASH;
         i->cause = CAUSE_UNKNOWN;
@@ -133,7 +136,10 @@ static bool stage_judge(const struct model *m, const struct job *j, struct event
 static bool stage_decide(const struct model *m, const struct job *j, struct event *ret)
 {
     ret->kind = EVENT_DECISION;
-    return decide(m, j, &ret->decision);
+    if (!decide(m, j, &ret->decision))
+        return false;
+    ret->decision.mode = j->scheduled ? j->sched.mode : MODE_OFF;
+    return true;
 }
 
 static bool stage_plan(const struct model *m, const struct job *j, struct event *ret)
@@ -203,7 +209,7 @@ static void end_stray(struct core *c, const struct job *j, const struct event *i
     STR_COPY(e.job, j->name);
     e.intended = (struct intent_facts){.intent = INTENT_KILL,
                                        .signal = SIGTERM,
-                                       .grace = c->model->policy.kill_grace,
+                                       .grace = policy_of(c->model, j)->kill_grace,
                                        .after_step = STEP_NONE};
     derive(c, input, &e, out);
 }
@@ -222,7 +228,8 @@ void core_step(struct core *c, const struct event *input, struct core_output *ou
         return;
     }
     j = model_job(c->model, input->job);
-    if (j && !fit && input->kind == EVENT_ATTEMPT_STARTED && input->attempt != j->attempt.number)
+    if (j && !j->scheduled && !fit && input->kind == EVENT_ATTEMPT_STARTED &&
+        input->attempt != j->attempt.number)
         end_stray(c, j, input, out);
     if (j)
         step_job(c, j, input, out);

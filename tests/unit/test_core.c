@@ -800,6 +800,59 @@ static void nothing_is_freed_twice(void **state)
     assert_null(model_free(NULL));
 }
 
+static void look(struct world *w, enum sched_state state, uint32_t restarts)
+{
+    struct event e = {.kind = EVENT_LOOK};
+
+    STR_COPY(e.job, w->job);
+    e.look = (struct look_facts){.state = state, .restarts = restarts, .requeueable = true};
+    world_feed(w, e);
+}
+
+/* The scheduler, or a person, starts it again without having been asked to. */
+static void a_scheduler_starts_jobs_of_its_own_accord(void **state)
+{
+    struct world *w = *state;
+
+    world_interrupt(w, SIGTERM); /* the life before */
+    world_seen(w, &(struct job_facts){.scheduled = true});
+    look(w, SCHED_RUNNING, 0);
+    world_start(w);
+    world_die(w, 1);
+    look(w, SCHED_FAILED, 0);
+    assert_int_equal(world_job(w)->state, JOB_DECIDED);
+    look(w, SCHED_RUNNING, 1);
+    world_start(w);
+    assert_int_equal(world_job(w)->state, JOB_RUNNING);
+    world_die(w, 0);
+    look(w, SCHED_COMPLETED, 1);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    look(w, SCHED_RUNNING, 2);
+    world_start(w);
+    assert_int_equal(world_job(w)->state, JOB_RUNNING);
+    assert_int_equal(world_count(w, EVENT_INTENT), 0); /* it was only observed */
+}
+
+static void a_job_on_its_way_is_forgotten(void **state)
+{
+    struct world *w = *state;
+    struct event mode = {.kind = EVENT_MODE, .mode = {.mode = MODE_ACT}};
+
+    world_interrupt(w, SIGTERM);
+    world_seen(w, &(struct job_facts){.scheduled = true});
+    STR_COPY(mode.job, w->job);
+    world_feed(w, mode);
+    look(w, SCHED_RUNNING, 0);
+    world_start(w);
+    world_step(w, 1);
+    world_die(w, 1);
+    look(w, SCHED_FAILED, 0);
+    assert_non_null(world_intent(w, INTENT_REQUEUE));
+    assert_int_equal(world_job(w)->state, JOB_STARTING);
+    look(w, SCHED_FORGOTTEN, 0);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
 /* The last of all: the tests above are to take every arrow of the diagram. */
 static void every_arrow_of_the_diagram_was_taken(void **state)
 {
@@ -854,6 +907,8 @@ int main(void)
         WORLD_TEST(impossible_numbers_are_refused),
         WORLD_TEST(an_inspection_that_fails_holds_nothing_up),
         cmocka_unit_test(nothing_is_freed_twice),
+        WORLD_TEST(a_scheduler_starts_jobs_of_its_own_accord),
+        WORLD_TEST(a_job_on_its_way_is_forgotten),
         cmocka_unit_test(every_arrow_of_the_diagram_was_taken),
     };
 

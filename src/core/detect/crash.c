@@ -14,6 +14,10 @@
 #define ROOT_WAIT_MIN USEC_PER_MIN
 #define QUIET_SPAN    (30 * USEC_PER_SEC)
 
+/* A task that was seen to die takes its job along, or the others wait for it; those of a job that
+ * can do without it go on. */
+#define TASK_WAIT (10 * USEC_PER_SEC)
+
 bool detect_recovery(const struct model *m, const struct job *j, struct finding_facts *ret)
 {
     const struct attempt *a = &j->attempt;
@@ -32,8 +36,8 @@ static bool waits_for_root(const struct model *m, const struct job *j)
 {
     const struct attempt *a = &j->attempt;
 
-    return m->policy.hang.enabled && a->root_at != USEC_NEVER && !a->progressed && !a->crashed &&
-           !a->hung;
+    return policy_of(m, j)->hang.enabled && a->root_at != USEC_NEVER && !a->progressed &&
+           !a->crashed && !a->hung;
 }
 
 static usec_t longer_of(usec_t a, usec_t b)
@@ -53,7 +57,7 @@ static usec_t recovery_time(const struct model *m, const struct job *j)
 
     if (r && j->attempt.steps_seen > 0)
         return longer_of(3 * r->q99, ROOT_WAIT_MIN);
-    return longer_of(m->policy.hang.first_step / 6, 2 * j->timing.first_step);
+    return longer_of(policy_of(m, j)->hang.first_step / 6, 2 * j->timing.first_step);
 }
 
 /* Until when progress may still come after the root line. Of a job that was never seen to step,
@@ -93,13 +97,29 @@ static bool has_ended(const struct attempt *a)
     return a->exited || a->gone;
 }
 
+/* While others of the step live: behind a step that ended as a whole, a script may start the next.
+ */
+static usec_t task_limit(const struct model *m, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+    uint32_t tasks = j->sched.look.tasks;
+
+    if (!waits_for_root(m, j) || a->task_died_at == USEC_NEVER ||
+        (tasks > 0 && a->tasks_ended >= tasks))
+        return USEC_NEVER;
+    return longer_of(a->task_died_at, a->last_output) + TASK_WAIT;
+}
+
 usec_t crash_due(const struct model *m, const struct job *j)
 {
-    usec_t limit;
+    usec_t limit, task;
 
     if (j->state != JOB_RUNNING || has_ended(&j->attempt) || !waits_for_root(m, j))
         return USEC_NEVER;
+    task = task_limit(m, j);
     limit = root_limit(m, j);
+    if (m->now < task && task < limit)
+        return task;
     return m->now < limit ? limit : USEC_NEVER; /* from then on the next sample decides */
 }
 
@@ -109,10 +129,25 @@ static void say_how_it_ended(const struct attempt *a, struct finding_facts *ret)
 
     if (!a->exited)
         STR_PRINTF(ret->why, "its processes vanished");
+    else if (a->exit.code < 0 && a->exit.signal == 0)
+        STR_PRINTF(ret->why, "its scheduler ended it");
     else if (a->exit.signal != 0)
         STR_PRINTF(ret->why, "it was ended by %s", sig_name(a->exit.signal, name));
     else
         STR_PRINTF(ret->why, "it ended with status %d", a->exit.code);
+}
+
+static bool detect_task(const struct model *m, const struct job *j, struct finding_facts *ret)
+{
+    usec_t limit = task_limit(m, j);
+    char waited[DURATION_TEXT_MAX];
+
+    if (m->now < limit || limit == USEC_NEVER)
+        return false;
+    ret->timeout = limit - j->attempt.task_died_at;
+    STR_PRINTF(ret->why, "%s, and for %s the others did nothing that shows", j->attempt.task_death,
+               duration_format(m->now - j->attempt.task_died_at, waited));
+    return true;
 }
 
 static bool detect_root(const struct model *m, const struct job *j, struct finding_facts *ret)
@@ -142,7 +177,7 @@ bool detect_crash(const struct model *m, const struct job *j, struct finding_fac
         return false;
     *ret = (struct finding_facts){.finding = FINDING_CRASH, .silent = m->now - a->last_progress};
     if (!has_ended(a))
-        return detect_root(m, j, ret);
+        return detect_task(m, j, ret) || detect_root(m, j, ret);
     say_how_it_ended(a, ret);
     return true;
 }

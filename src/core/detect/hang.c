@@ -80,7 +80,7 @@ static struct allowance steady_allowance(const struct hang_policy *p, const stru
 
 static struct allowance open_phase(const struct model *m, const struct job *j, enum phase phase)
 {
-    const struct hang_policy *p = &m->policy.hang;
+    const struct hang_policy *p = &policy_of(m, j)->hang;
     usec_t longest = phase >= 0 && phase < PHASE_MAX ? j->timing.phase[phase] : 0;
     struct allowance learned = times(5, longest, "5 x the longest so far");
 
@@ -117,10 +117,10 @@ static struct allowance startup(const struct model *m, const struct job *j)
         return by_policy(time, "hang.first_step");
     if (time == 3 * first)
         return times(3, first, "3 x the longest start so far");
-    if (time == m->policy.hang.timeout_min)
+    if (time == policy_of(m, j)->hang.timeout_min)
         return by_policy(time, "hang.timeout_min");
-    return by_policy(time, time == m->policy.hang.first_step ? "hang.first_step"
-                                                             : "a third of hang.first_step");
+    return by_policy(time, time == policy_of(m, j)->hang.first_step ? "hang.first_step"
+                                                                    : "a third of hang.first_step");
 }
 
 static struct window window_of(usec_t base, enum phase phase, struct allowance a)
@@ -141,7 +141,7 @@ static struct window before_first_step(const struct model *m, const struct job *
  * any step may take later. */
 static struct window between_steps(const struct model *m, const struct job *j)
 {
-    const struct hang_policy *p = &m->policy.hang;
+    const struct hang_policy *p = &policy_of(m, j)->hang;
     struct allowance a;
 
     if (best_rhythm(j))
@@ -246,7 +246,8 @@ static usec_t spin_limit(const struct model *m, const struct job *j, const struc
 {
     bool fell_out = best_rhythm(j) || w->phase == PHASE_SHUTDOWN;
 
-    return fell_out ? longest_of(w->timeout, SPIN_FACTOR * m->policy.hang.timeout_min) : USEC_NEVER;
+    return fell_out ? longest_of(w->timeout, SPIN_FACTOR * policy_of(m, j)->hang.timeout_min)
+                    : USEC_NEVER;
 }
 
 /* What would end the attempt although nothing proves a hang yet. */
@@ -284,7 +285,7 @@ static bool overdue(const struct model *m, const struct job *j, const struct win
 
 static bool is_watched(const struct model *m, const struct job *j)
 {
-    return j->state == JOB_RUNNING && m->policy.hang.enabled && !j->attempt.hung &&
+    return j->state == JOB_RUNNING && policy_of(m, j)->hang.enabled && !j->attempt.hung &&
            !j->attempt.crashed && !j->attempt.exited && !j->attempt.gone && !j->attempt.progressed;
 }
 

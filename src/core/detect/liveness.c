@@ -12,9 +12,11 @@
 
 /* Who does I/O uses CPU time for it, if only a little: none at all over a long time says as much,
  * where the I/O may not be read. */
-static bool is_still(const struct model *m, const struct streaks *s, usec_t span)
+static bool is_still(const struct model *m, const struct job *j, usec_t span)
 {
-    return s->still >= span && s->still >= STILL_FACTOR * m->policy.hang.timeout_min;
+    usec_t still = j->attempt.streaks.still;
+
+    return still >= span && still >= STILL_FACTOR * policy_of(m, j)->hang.timeout_min;
 }
 
 enum liveness liveness_of(const struct model *m, const struct job *j, usec_t span)
@@ -28,7 +30,7 @@ enum liveness liveness_of(const struct model *m, const struct job *j, usec_t spa
         return LIVENESS_STOPPED;
     if (s->blocked >= span)
         return LIVENESS_BLOCKED;
-    if (s->idle >= span || is_still(m, s, span))
+    if (s->idle >= span || is_still(m, j, span))
         return LIVENESS_IDLE;
     if (s->veiled > 0)
         return LIVENESS_UNKNOWN;

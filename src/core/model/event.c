@@ -20,6 +20,10 @@ static const char *const event_kind_names[EVENT_MAX] = {
     [EVENT_OPERATOR] = "operator",
     [EVENT_RUNNER_LOST] = "runner-lost",
     [EVENT_LEARNED] = "learned",
+    [EVENT_LOOK] = "look",
+    [EVENT_LAUNCH_FAILED] = "launch-failed",
+    [EVENT_MODE] = "mode",
+    [EVENT_BRAKES] = "brakes",
     [EVENT_FINDING] = "finding",
     [EVENT_INTERRUPTED] = "interrupted",
     [EVENT_VERDICT] = "verdict",
@@ -45,13 +49,14 @@ static const char *const action_names[ACTION_MAX] = {
     [ACTION_RESTART_EXCLUDING] = "restart-excluding",
     [ACTION_STOP] = "stop",
     [ACTION_COMPLETE] = "complete",
+    [ACTION_WAIT] = "wait",
 };
 DEFINE_NAMES(action, enum action, action_names);
 
 static const char *const intent_names[INTENT_MAX] = {
-    [INTENT_INSPECT] = "inspect",
-    [INTENT_KILL] = "kill",
-    [INTENT_START] = "start",
+    [INTENT_INSPECT] = "inspect", [INTENT_KILL] = "kill",   [INTENT_START] = "start",
+    [INTENT_REQUEUE] = "requeue", [INTENT_AMEND] = "amend", [INTENT_CANCEL] = "cancel",
+    [INTENT_ARM] = "arm",
 };
 DEFINE_NAMES(intent, enum intent, intent_names);
 
@@ -63,7 +68,8 @@ static const char *const outcome_names[OUTCOME_MAX] = {
 DEFINE_NAMES(outcome, enum outcome, outcome_names);
 
 static const char *const request_names[REQUEST_MAX] = {
-    [REQUEST_INTERRUPT] = "interrupt",
+    [REQUEST_INTERRUPT] = "interrupt", [REQUEST_APPROVE] = "approve", [REQUEST_REJECT] = "reject",
+    [REQUEST_FREEZE] = "freeze",       [REQUEST_THAW] = "thaw",
 };
 DEFINE_NAMES(request, enum request, request_names);
 
@@ -115,6 +121,18 @@ static bool learned_is_sane(const struct learned_facts *l)
     return sane;
 }
 
+static bool look_is_sane(const struct look_facts *l)
+{
+    return time_is_sane(l->submitted) && time_is_sane(l->begin) && time_is_sane(l->started) &&
+           time_is_sane(l->ended) && l->restarts < ATTEMPT_MAX && l->n_kept_out <= KEPT_OUT_MAX;
+}
+
+static bool brakes_are_sane(const struct brakes *b)
+{
+    return span_is_sane(b->storm_window) && span_is_sane(b->proposal_life) &&
+           span_is_sane(b->early_start) && span_is_sane(b->exclusion_life);
+}
+
 static bool collective_is_sane(const struct collective_fact *c)
 {
     return number_is_sane(c->seq) && number_is_sane(c->numel) && number_is_sane(c->enqueued) &&
@@ -154,6 +172,10 @@ static bool body_is_sane(const struct event *e)
         return e->request.signal >= 0 && e->request.signal <= SIGNAL_NUMBER_MAX;
     case EVENT_LEARNED:
         return learned_is_sane(&e->learned);
+    case EVENT_LOOK:
+        return look_is_sane(&e->look);
+    case EVENT_BRAKES:
+        return brakes_are_sane(&e->brakes);
     case EVENT_FINDING:
         return span_is_sane(e->finding.timeout) && span_is_sane(e->finding.silent);
     case EVENT_DECISION:

@@ -11,6 +11,7 @@
 
 #include "core/model/incident.h"
 #include "core/model/policy.h"
+#include "core/model/sched.h"
 
 #include <stddef.h>
 
@@ -34,6 +35,10 @@ enum event_kind {
     EVENT_OPERATOR,        /* somebody asks for something */
     EVENT_RUNNER_LOST,     /* reknit itself died while the job ran, its processes with it */
     EVENT_LEARNED,         /* the rhythm of the job, from a journal before this one */
+    EVENT_LOOK,            /* what the scheduler says about the job now */
+    EVENT_LAUNCH_FAILED,   /* the scheduler could not start the attempt: it never ran */
+    EVENT_MODE,            /* what may be done for the job from now on */
+    EVENT_BRAKES,          /* how fast anything may be done from now on */
     /* derived */
     EVENT_FINDING,     /* a detector's statement */
     EVENT_INTERRUPTED, /* the attempt no longer makes useful progress: recorded at once */
@@ -69,6 +74,7 @@ enum action {
     ACTION_RESTART_EXCLUDING,
     ACTION_STOP,     /* give up: another try is pointless or not allowed */
     ACTION_COMPLETE, /* the job is done */
+    ACTION_WAIT,     /* nothing: the scheduler goes on with it by itself, if it does */
     ACTION_MAX,
     ACTION_INVALID = -EINVAL,
 };
@@ -78,6 +84,10 @@ enum intent {
     INTENT_INSPECT, /* collect evidence about the processes (states, stacks, ranks) */
     INTENT_KILL,    /* end every process of the attempt */
     INTENT_START,   /* start the next attempt, not before `not_before` */
+    INTENT_REQUEUE, /* have the scheduler end what is left of the attempt, and queue it again */
+    INTENT_AMEND,   /* of the queued attempt: keep it from `nodes`, begin at `not_before` */
+    INTENT_CANCEL,  /* have the scheduler end the job */
+    INTENT_ARM,     /* let the scheduler requeue it, should that become necessary */
     INTENT_MAX,
     INTENT_INVALID = -EINVAL,
 };
@@ -93,7 +103,11 @@ enum outcome {
 DECLARE_NAMES(outcome, enum outcome);
 
 enum request {
-    REQUEST_INTERRUPT, /* SIGINT or SIGTERM: end the job, do not restart it */
+    REQUEST_INTERRUPT, /* SIGINT, SIGTERM, scancel: end the job, do not restart it */
+    REQUEST_APPROVE,   /* the decision `of`, that was proposed */
+    REQUEST_REJECT,    /* ... */
+    REQUEST_FREEZE,    /* do nothing for any job until */
+    REQUEST_THAW,
     REQUEST_MAX,
     REQUEST_INVALID = -EINVAL,
 };
@@ -112,6 +126,12 @@ struct job_facts {
     uint32_t nodes, gpus; /* that the whole job has; 0 = not known */
     uint32_t n_devices;   /* of this machine, that an attempt can use; 0 = not known */
     char devices[DEVICES_MAX][DEVICE_NAME_LEN];
+
+    /* Of a job of a scheduler: */
+    bool scheduled;
+    char name[64], partition[64], account[64], qos[64];
+    uint32_t id;      /* the scheduler's own number of it; may be given away again */
+    bool interactive; /* srun, salloc: nothing can start it again */
 };
 
 /* As in core/state/timing.h. */
@@ -151,6 +171,9 @@ struct decision_facts {
     int64_t after_step;     /* the same failure came twice behind this step, or STEP_NONE */
     uint32_t n_without;     /* devices that are kept out of the next attempt */
     char without[DEVICES_MAX][DEVICE_NAME_LEN];
+    uint32_t n_nodes; /* likewise nodes, of a job that a scheduler starts */
+    char nodes[KEPT_OUT_MAX][NODE_NAME_LEN];
+    enum mode mode; /* that a scheduler's job was in: up to OBSERVE, nothing was done for it */
 };
 
 /* Adds to its `why`. */
@@ -165,6 +188,9 @@ struct intent_facts {
     int64_t after_step; /* INTENT_START: as in the decision */
     uint32_t n_without; /* ... likewise */
     char without[DEVICES_MAX][DEVICE_NAME_LEN];
+    uint32_t n_nodes; /* INTENT_AMEND: as in the decision */
+    char nodes[KEPT_OUT_MAX][NODE_NAME_LEN];
+    uint32_t restarts; /* of the scheduler's: what it says must still be so, or nothing is done */
 };
 
 struct result_facts {
@@ -176,7 +202,13 @@ struct result_facts {
 struct request_facts {
     enum request request;
     int32_t signal;
+    uint64_t of; /* seq of the decision that is approved or rejected */
     char who[64];
+};
+
+struct mode_facts {
+    enum mode mode;
+    char why[64]; /* whose word that is: the configuration, the job's comment, an operator */
 };
 
 struct ended_facts {
@@ -200,6 +232,9 @@ struct event {
         struct result_facts result;
         struct request_facts request;
         struct learned_facts learned;
+        struct look_facts look;
+        struct mode_facts mode;
+        struct brakes brakes;
         struct finding_facts finding;
         struct incident incident;
         struct decision_facts decision;

@@ -81,10 +81,12 @@ WORDS(incident_class);
 WORDS(intent);
 WORDS(layer);
 WORDS(outcome);
+WORDS(mode);
 WORDS(phase);
 WORDS(provenance);
 WORDS(request);
 WORDS(role);
+WORDS(sched_state);
 WORDS(signal_kind);
 
 static const struct field cause_policy_fields[] = {
@@ -110,6 +112,7 @@ static const struct field policy_fields[] = {
     NUMBER(struct policy, max_without_progress),
     NUMBER(struct policy, max_without_step),
     NUMBER(struct policy, same_step_retries),
+    NUMBER(struct policy, continue_after_time_limit),
     NUMBER(struct policy, max_waste),
     NUMBER(struct policy, waste_floor),
     NUMBER(struct policy, max_node_restarts_per_day),
@@ -138,6 +141,13 @@ static const struct field job_facts_fields[] = {
     NUMBER(struct job_facts, nodes),
     NUMBER(struct job_facts, gpus),
     LIST(struct job_facts, devices, n_devices, FIELD_TEXT),
+    NUMBER(struct job_facts, scheduled),
+    TEXT(struct job_facts, name),
+    TEXT(struct job_facts, partition),
+    TEXT(struct job_facts, account),
+    TEXT(struct job_facts, qos),
+    NUMBER(struct job_facts, id),
+    NUMBER(struct job_facts, interactive),
     END,
 };
 
@@ -322,6 +332,8 @@ static const struct field decision_fields[] = {
     NUMBER(struct decision_facts, delay),
     NUMBER_OR(struct decision_facts, after_step, STEP_NONE),
     LIST(struct decision_facts, without, n_without, FIELD_TEXT),
+    LIST(struct decision_facts, nodes, n_nodes, FIELD_TEXT),
+    WORD(struct decision_facts, mode, mode),
     END,
 };
 
@@ -332,6 +344,8 @@ static const struct field intended_fields[] = {
     NUMBER(struct intent_facts, grace),
     NUMBER_OR(struct intent_facts, after_step, STEP_NONE),
     LIST(struct intent_facts, without, n_without, FIELD_TEXT),
+    LIST(struct intent_facts, nodes, n_nodes, FIELD_TEXT),
+    NUMBER(struct intent_facts, restarts),
     END,
 };
 
@@ -345,6 +359,7 @@ static const struct field result_fields[] = {
 static const struct field request_fields[] = {
     WORD(struct request_facts, request, request),
     NUMBER(struct request_facts, signal),
+    NUMBER(struct request_facts, of),
     TEXT(struct request_facts, who),
     END,
 };
@@ -357,6 +372,44 @@ static const struct field learned_fields[] = {
     NUMBER(struct learned_facts, longest),
     NUMBER(struct learned_facts, first_step),
     LIST(struct learned_facts, phases, n_phases, FIELD_I64),
+    END,
+};
+
+static const struct field look_fields[] = {
+    WORD(struct look_facts, state, sched_state),
+    NUMBER(struct look_facts, completing),
+    NUMBER(struct look_facts, held),
+    NUMBER(struct look_facts, constrained),
+    NUMBER(struct look_facts, requeueable),
+    NUMBER(struct look_facts, successor),
+    TEXT(struct look_facts, reason),
+    NUMBER(struct look_facts, restarts),
+    NUMBER(struct look_facts, tasks),
+    NUMBER(struct look_facts, submitted),
+    NUMBER(struct look_facts, begin),
+    NUMBER(struct look_facts, started),
+    NUMBER(struct look_facts, ended),
+    TEXT(struct look_facts, nodes),
+    LIST(struct look_facts, kept_out, n_kept_out, FIELD_TEXT),
+    END,
+};
+
+static const struct field mode_fields[] = {
+    WORD(struct mode_facts, mode, mode),
+    TEXT(struct mode_facts, why),
+    END,
+};
+
+static const struct field brakes_fields[] = {
+    NUMBER(struct brakes, actions_per_hour),
+    NUMBER(struct brakes, actions_per_partition_hour),
+    NUMBER(struct brakes, exclusions_per_node_hour),
+    NUMBER(struct brakes, storm_jobs),
+    NUMBER(struct brakes, storm_window),
+    NUMBER(struct brakes, storm_per_minute),
+    NUMBER(struct brakes, proposal_life),
+    NUMBER(struct brakes, early_start),
+    NUMBER(struct brakes, exclusion_life),
     END,
 };
 
@@ -374,6 +427,9 @@ static const struct field body_exited = NESTED(struct event, exited, exit_fields
 static const struct field body_result = NESTED(struct event, result, result_fields);
 static const struct field body_request = NESTED(struct event, request, request_fields);
 static const struct field body_learned = NESTED(struct event, learned, learned_fields);
+static const struct field body_look = NESTED(struct event, look, look_fields);
+static const struct field body_mode = NESTED(struct event, mode, mode_fields);
+static const struct field body_brakes = NESTED(struct event, brakes, brakes_fields);
 static const struct field body_finding = NESTED(struct event, finding, finding_fields);
 static const struct field body_incident = NESTED(struct event, incident, incident_fields);
 static const struct field body_decision = NESTED(struct event, decision, decision_fields);
@@ -393,6 +449,10 @@ static const struct field *const bodies[EVENT_MAX] = {
     [EVENT_OPERATOR] = &body_request,
     [EVENT_RUNNER_LOST] = NULL,
     [EVENT_LEARNED] = &body_learned,
+    [EVENT_LOOK] = &body_look,
+    [EVENT_LAUNCH_FAILED] = &body_result,
+    [EVENT_MODE] = &body_mode,
+    [EVENT_BRAKES] = &body_brakes,
     [EVENT_FINDING] = &body_finding,
     [EVENT_INTERRUPTED] = NULL,
     [EVENT_VERDICT] = &body_incident,

@@ -34,12 +34,13 @@ struct hang_policy {
 
 struct policy {
     char name[64];
-    uint32_t max_restarts;         /* in the life of the job */
-    uint32_t max_restarts_per_day; /* in any 24 h */
-    uint32_t max_without_progress; /* consecutive attempts of any cause without progress */
-    uint32_t max_without_step;     /* consecutive attempts that completed no step at all */
-    uint32_t same_step_retries;    /* of a failure of the program or its numbers that comes back at
-                                      one step, if that is more than its cause's retries */
+    uint32_t max_restarts;          /* in the life of the job */
+    uint32_t max_restarts_per_day;  /* in any 24 h */
+    uint32_t max_without_progress;  /* consecutive attempts of any cause without progress */
+    uint32_t max_without_step;      /* consecutive attempts that completed no step at all */
+    uint32_t same_step_retries;     /* of a failure of the program or its numbers that comes back at
+                                       one step, if that is more than its cause's retries */
+    bool continue_after_time_limit; /* of a scheduler: queue it again for the rest of its work */
     uint32_t max_waste; /* percent of the GPU time of the last 24 h that may lead to nothing; 0, 100
                            = all of it */
     usec_t waste_floor; /* ... looked at from so much of it on */

@@ -5,6 +5,8 @@
 
 #include "core/plan/plan.h"
 
+#include "core/plan/scheduled.h"
+
 #include "base/sig.h"
 
 #include <signal.h>
@@ -32,7 +34,7 @@ static usec_t kill_due(const struct model *m, const struct job *j)
     if (a->kills > 0 || !a->exited)
         return a->interrupted_at;
     if (a->exit.code == 0 && a->exit.signal == 0) /* helpers may finish what they upload */
-        return a->exited_at + m->policy.kill_grace;
+        return a->exited_at + policy_of(m, j)->kill_grace;
     return a->exited_at + LINGER;
 }
 
@@ -53,6 +55,8 @@ bool plan_intent(const struct model *m, const struct job *j, struct intent_facts
 {
     const struct attempt *a = &j->attempt;
 
+    if (j->scheduled)
+        return plan_sched_intent(m, j, ret, ret_attempt);
     *ret_attempt = a->number;
     if (wants_inspection(j)) {
         *ret = (struct intent_facts){.intent = INTENT_INSPECT, .after_step = STEP_NONE};
@@ -61,7 +65,7 @@ bool plan_intent(const struct model *m, const struct job *j, struct intent_facts
     if (m->now >= kill_due(m, j)) {
         *ret = (struct intent_facts){.intent = INTENT_KILL,
                                      .signal = a->kills == 0 ? SIGTERM : SIGKILL,
-                                     .grace = a->kills == 0 ? m->policy.kill_grace : 0,
+                                     .grace = a->kills == 0 ? policy_of(m, j)->kill_grace : 0,
                                      .after_step = STEP_NONE};
         return true;
     }
@@ -81,6 +85,8 @@ usec_t plan_due(const struct model *m, const struct job *j)
 {
     usec_t due = kill_due(m, j), limit = kill_limit(m, j);
 
+    if (j->scheduled)
+        return plan_sched_due(m, j);
     if (j->state != JOB_DECIDED)
         return due;
     return due < limit ? due : limit;
@@ -101,6 +107,10 @@ bool plan_ended(const struct model *m, const struct job *j, struct ended_facts *
 {
     const struct attempt *a = &j->attempt;
 
+    if (j->scheduled) {
+        *ret = (struct ended_facts){.action = a->decision.action, .exit_code = a->exit.code};
+        return plan_sched_ended(j);
+    }
     if (j->state != JOB_DECIDED || action_restarts(a->decision.action))
         return false;
     if (a->number != 0 && !a->gone && m->now < kill_limit(m, j))

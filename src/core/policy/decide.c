@@ -40,7 +40,7 @@ static const char *cause_words(const struct job *j)
 /* Doubles with each failure without progress in a row. */
 static usec_t backoff(const struct model *m, const struct job *j)
 {
-    const struct cause_policy *p = &m->policy.cause[j->attempt.incident.cause];
+    const struct cause_policy *p = &policy_of(m, j)->cause[j->attempt.incident.cause];
     usec_t delay = p->backoff;
 
     for (uint32_t i = 1; i < j->ledger.in_a_row && delay < p->backoff_max; i++)
@@ -93,6 +93,8 @@ static bool rule_runner_lost(const struct model *m, const struct job *j, struct 
 {
     if (!j->attempt.lost)
         return false;
+    if (j->scheduled)
+        return STOP(ret, "forgotten", 0, 0, "the scheduler does not know it any more");
     return STOP(ret, "runner-lost", 0, 0, "reknit itself was killed, and the job with it");
 }
 
@@ -105,10 +107,31 @@ static bool rule_cancelled(const struct model *m, const struct job *j, struct de
     return STOP(ret, "cancelled", 0, 0, "it was cancelled");
 }
 
+/* A scheduler that preempts a job also queues it again, if it is to be. */
+static bool rule_preempted(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    if (!j->scheduled || j->attempt.incident.cause != CAUSE_PREEMPTION)
+        return false;
+    return VERDICT(ret, ACTION_WAIT, "preempted", 0, 0,
+                   "it was preempted, and that is the scheduler's own business");
+}
+
+/* The end of the time that was asked for is what its user planned with, unless he says otherwise.
+ */
+static bool rule_time_limit(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    if (!j->scheduled || j->attempt.incident.cause != CAUSE_TIME_LIMIT ||
+        policy_of(m, j)->continue_after_time_limit)
+        return false;
+    return STOP(ret, "time-limit", 0, 0,
+                "its time was up; to go on from there, let the policy say "
+                "continue_after_time_limit: true");
+}
+
 static bool rule_free(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
     uint32_t used = ledger_recent(&j->ledger.free, m->now) + 1;
-    uint32_t allowed = m->policy.max_restarts_per_day;
+    uint32_t allowed = policy_of(m, j)->max_restarts_per_day;
 
     if (!cause_is_free(j->attempt.incident.cause))
         return false;
@@ -126,7 +149,7 @@ static bool rule_free(const struct model *m, const struct job *j, struct decisio
 static bool rule_never_retried(const struct model *m, const struct job *j,
                                struct decision_facts *ret)
 {
-    if (m->policy.cause[j->attempt.incident.cause].retries > 0)
+    if (policy_of(m, j)->cause[j->attempt.incident.cause].retries > 0)
         return false;
     return STOP(ret, "never-retried", 0, 0, "the policy allows no retry (%s)", cause_words(j));
 }
@@ -169,7 +192,7 @@ static bool used_up(struct decision_facts *ret, const char *rule, uint32_t used,
 static bool rule_max_restarts(const struct model *m, const struct job *j,
                               struct decision_facts *ret)
 {
-    return used_up(ret, "max-restarts", j->ledger.restarts, m->policy.max_restarts,
+    return used_up(ret, "max-restarts", j->ledger.restarts, policy_of(m, j)->max_restarts,
                    "restarts in its life");
 }
 
@@ -177,14 +200,14 @@ static bool rule_max_restarts_per_day(const struct model *m, const struct job *j
                                       struct decision_facts *ret)
 {
     return used_up(ret, "max-restarts-per-day", ledger_recent(&j->ledger.paid, m->now),
-                   m->policy.max_restarts_per_day, "restarts in 24 h");
+                   policy_of(m, j)->max_restarts_per_day, "restarts in 24 h");
 }
 
 /* A restart of many nodes costs the others who wait for them, too. One that leads nowhere may be
  * repeated as often as the number of its nodes lets it. */
 static bool rule_fleet(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
-    uint64_t allowed = m->policy.max_node_restarts_per_day, nodes = j->nodes;
+    uint64_t allowed = policy_of(m, j)->max_node_restarts_per_day, nodes = j->nodes;
     uint64_t used = nodes * ledger_recent(&j->ledger.futile, m->now);
 
     if (allowed == 0 || j->ledger.advance != ADVANCE_NO || used == 0 || used + nodes <= allowed)
@@ -198,10 +221,10 @@ static bool rule_fleet(const struct model *m, const struct job *j, struct decisi
 static bool rule_waste(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
     struct waste w = ledger_waste(&j->ledger, m->now);
-    uint32_t allowed = m->policy.max_waste, percent;
+    uint32_t allowed = policy_of(m, j)->max_waste, percent;
     char lost[DURATION_TEXT_MAX], ran[DURATION_TEXT_MAX];
 
-    if (allowed == 0 || w.lost == 0 || w.lost < m->policy.waste_floor)
+    if (allowed == 0 || w.lost == 0 || w.lost < policy_of(m, j)->waste_floor)
         return false;
     percent = (uint32_t)(w.devices_lost * 100 / w.devices_ran);
     if (percent <= allowed)
@@ -214,11 +237,11 @@ static bool rule_waste(const struct model *m, const struct job *j, struct decisi
 
 static bool rule_unexplained(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
-    uint32_t large = m->policy.large_job, used = j->ledger.unexplained;
+    uint32_t large = policy_of(m, j)->large_job, used = j->ledger.unexplained;
 
-    if (large == 0 || j->gpus < large || used < m->policy.max_unexplained)
+    if (large == 0 || j->gpus < large || used < policy_of(m, j)->max_unexplained)
         return false;
-    return STOP(ret, "unexplained", used, m->policy.max_unexplained,
+    return STOP(ret, "unexplained", used, policy_of(m, j)->max_unexplained,
                 "%" PRIu32 " failures without progress whose cause is not known, on %" PRIu32
                 " GPUs: look before it takes them again",
                 used, j->gpus);
@@ -246,8 +269,8 @@ static bool may_be_the_data(const struct job *j)
 /* Of the failure that ended the attempt. */
 static uint32_t retries_allowed(const struct model *m, const struct job *j)
 {
-    uint32_t retries = m->policy.cause[j->attempt.incident.cause].retries;
-    uint32_t more = may_be_the_data(j) ? m->policy.same_step_retries : 0;
+    uint32_t retries = policy_of(m, j)->cause[j->attempt.incident.cause].retries;
+    uint32_t more = may_be_the_data(j) ? policy_of(m, j)->same_step_retries : 0;
 
     return more > retries ? more : retries;
 }
@@ -275,14 +298,14 @@ static bool rule_same_failure(const struct model *m, const struct job *j,
 
 static bool rule_no_step(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
-    return used_up(ret, "no-step", j->ledger.without_step, m->policy.max_without_step,
+    return used_up(ret, "no-step", j->ledger.without_step, policy_of(m, j)->max_without_step,
                    "attempts in a row completed not one step");
 }
 
 static bool rule_no_progress(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
-    return used_up(ret, "no-progress", j->ledger.without_progress, m->policy.max_without_progress,
-                   "attempts in a row made no progress");
+    return used_up(ret, "no-progress", j->ledger.without_progress,
+                   policy_of(m, j)->max_without_progress, "attempts in a row made no progress");
 }
 
 /* Otherwise: restart, and say from which budget */
@@ -290,7 +313,7 @@ static bool rule_no_progress(const struct model *m, const struct job *j, struct 
 static bool rule_restart(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
     const struct ledger *l = &j->ledger;
-    uint32_t restarts = l->restarts + 1, cap = m->policy.max_restarts, allowed;
+    uint32_t restarts = l->restarts + 1, cap = policy_of(m, j)->max_restarts, allowed;
 
     ret->delay = backoff(m, j);
     if (l->advance == ADVANCE_YES)
@@ -316,15 +339,11 @@ static bool rule_restart(const struct model *m, const struct job *j, struct deci
 }
 
 static rule_fn *const rules[] = {
-    rule_requested,     rule_completed,
-    rule_finished,      rule_runner_lost,
-    rule_cancelled,     rule_free,
-    rule_never_retried, rule_hopeless,
-    rule_max_restarts,  rule_max_restarts_per_day,
-    rule_fleet,         rule_waste,
-    rule_unexplained,   rule_same_failure,
-    rule_no_step,       rule_no_progress,
-    rule_restart,
+    rule_requested,     rule_completed,   rule_finished,     rule_runner_lost,
+    rule_cancelled,     rule_preempted,   rule_time_limit,   rule_free,
+    rule_never_retried, rule_hopeless,    rule_max_restarts, rule_max_restarts_per_day,
+    rule_fleet,         rule_waste,       rule_unexplained,  rule_same_failure,
+    rule_no_step,       rule_no_progress, rule_restart,
 };
 
 static bool decide_verdict(const struct model *m, const struct job *j, struct decision_facts *ret)
@@ -362,7 +381,7 @@ static bool decide_again(const struct model *m, const struct job *j, struct deci
         return true;
     if (j->state == JOB_STARTING && j->start_failed)
         return decide_failed_start(m, j, ret);
-    if (m->now < kill_limit(m, j))
+    if (j->scheduled || m->now < kill_limit(m, j))
         return false;
     return STOP(ret, "unkillable", j->attempt.kills, j->attempt.kills,
                 "its processes cannot be ended, and two copies must never run");
@@ -383,6 +402,12 @@ static bool decide_now(const struct model *m, const struct job *j, struct decisi
     }
 }
 
+/* Being queued again is pause enough for a job that got on, or whose culprit is left out. */
+static bool needs_no_pause(const struct job *j, const struct decision_facts *d)
+{
+    return j->ledger.advance == ADVANCE_YES || d->action == ACTION_RESTART_EXCLUDING;
+}
+
 bool decide(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
     *ret = (struct decision_facts){.action = ACTION_NONE, .after_step = STEP_NONE};
@@ -392,5 +417,7 @@ bool decide(const struct model *m, const struct job *j, struct decision_facts *r
         ret->after_step = j->ledger.failed_step;
     if (ret->action == ACTION_RESTART)
         exclude_culprits(m, j, ret);
+    if (j->scheduled && j->state == JOB_JUDGED && needs_no_pause(j, ret))
+        ret->delay = 0;
     return true;
 }

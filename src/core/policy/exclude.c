@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is kept out of the next attempt. On one machine that can only be a GPU, and only for a job
- * that does with fewer: so the policy must allow it. All that is proven guilty is kept out, or,
- * when too little would be left, nothing.
+/* What is kept out of the next attempt: of a scheduler's job, the nodes at fault. On one machine
+ * that can only be a GPU, and only for a job that does with fewer: so the policy must allow it. All
+ * that is proven guilty is kept out, or, when too little would be left, nothing.
  *
  * A verdict that names something which cannot be kept out leaves a person with something to do;
  * then the decision says what. */
 
 #include "core/policy/exclude.h"
 
+#include "base/hostlist.h"
 #include "base/str.h"
 
 #include <inttypes.h>
@@ -99,11 +100,11 @@ static void exclude_none(const struct job *j, struct decision_facts *d)
 static void exclude_devices(const struct model *m, const struct job *j, struct decision_facts *d)
 {
     uint32_t fresh = count_new(j, d), left = count_left(j, d);
-    uint32_t least = m->policy.min_devices > 0 ? m->policy.min_devices : 1;
+    uint32_t least = policy_of(m, j)->min_devices > 0 ? policy_of(m, j)->min_devices : 1;
     char names[64];
 
     name_them(culprits_of(j), names, sizeof(names));
-    if (!m->policy.exclude_devices) {
+    if (!policy_of(m, j)->exclude_devices) {
         decision_add(d, "; %s stays in (exclude_devices is false): test it, or leave it out",
                      names);
     } else if (j->n_devices == 0) {
@@ -123,8 +124,65 @@ static void exclude_devices(const struct model *m, const struct job *j, struct d
     }
 }
 
+/* Nodes, of a job that a scheduler starts: those that it ran on, whatever its text says of others.
+ * They are kept out of this job alone. What cannot be left out because too few nodes would remain
+ * is known to the scheduler, and shows when it is asked. */
+
+static bool may_keep_out(const struct model *m, const char *node)
+{
+    uint32_t limit = m->brakes.exclusions_per_node_hour;
+
+    return limit == 0 || model_count_deeds(m, DEED_EXCLUDED, node, USEC_PER_HOUR) < limit;
+}
+
+static bool is_listed(const struct decision_facts *d, const char *node)
+{
+    for (uint32_t i = 0; i < d->n_nodes; i++)
+        if (streq(d->nodes[i], node))
+            return true;
+    return false;
+}
+
+static void list_node(struct decision_facts *d, const char *node)
+{
+    if (d->n_nodes < KEPT_OUT_MAX && !is_listed(d, node))
+        STR_COPY(d->nodes[d->n_nodes++], node);
+}
+
+static void exclude_node(const struct model *m, const struct job *j, const char *node,
+                         struct decision_facts *d)
+{
+    if (!hostlist_has(j->sched.look.nodes, node)) {
+        decision_add(d, "; it did not run on %.64s, which stays in", node);
+    } else if (!may_keep_out(m, node)) {
+        decision_add(d, "; %.64s is kept out of so many jobs already that it stays in: look at it",
+                     node);
+    } else {
+        list_node(d, node);
+        d->action = ACTION_RESTART_EXCLUDING;
+        decision_add(d, "; without %.64s", node);
+    }
+}
+
+static void exclude_nodes(const struct model *m, const struct job *j, struct decision_facts *d)
+{
+    const struct incident *i = &j->attempt.incident;
+
+    for (uint32_t k = 0; k < j->sched.n_kept; k++)
+        if (j->sched.kept[k].until > m->now)
+            list_node(d, j->sched.kept[k].node);
+    if (j->state != JOB_JUDGED || i->advice != ADVICE_RESTART_EXCLUDING)
+        return;
+    for (uint32_t n = 0; n < i->culprits.n_nodes; n++)
+        exclude_node(m, j, i->culprits.nodes[n], d);
+}
+
 void exclude_culprits(const struct model *m, const struct job *j, struct decision_facts *d)
 {
+    if (j->scheduled) {
+        exclude_nodes(m, j, d);
+        return;
+    }
     d->n_without = j->n_without;
     memcpy(d->without, j->without, sizeof(d->without));
     if (j->state != JOB_JUDGED || j->attempt.incident.advice != ADVICE_RESTART_EXCLUDING)

@@ -9,6 +9,7 @@
  * job_enter() is the one door between states; the table beside it is the diagram in state.h. */
 
 #include "core/state/observe.h"
+#include "core/state/scheduled.h"
 
 #include "base/str.h"
 
@@ -20,9 +21,10 @@ static const bool may_enter[JOB_STATE_MAX][JOB_STATE_MAX] = {
     [JOB_RUNNING] = {[JOB_ENDING] = true},
     [JOB_ENDING] = {[JOB_JUDGED] = true},
     [JOB_JUDGED] = {[JOB_DECIDED] = true},
-    [JOB_DECIDED] = {[JOB_DECIDED] = true, [JOB_STARTING] = true, [JOB_ENDED] = true},
-    [JOB_STARTING] = {[JOB_RUNNING] = true, [JOB_DECIDED] = true},
-    [JOB_ENDED] = {[JOB_NEW] = true},
+    [JOB_DECIDED] =
+        {[JOB_DECIDED] = true, [JOB_STARTING] = true, [JOB_ENDED] = true, [JOB_RUNNING] = true},
+    [JOB_STARTING] = {[JOB_RUNNING] = true, [JOB_DECIDED] = true, [JOB_ENDED] = true},
+    [JOB_ENDED] = {[JOB_NEW] = true, [JOB_RUNNING] = true},
 };
 
 bool job_may_enter(enum job_state from, enum job_state next)
@@ -87,7 +89,12 @@ static bool apply_policy(struct model *m, struct job *j, const struct event *e)
 {
     if (policy_check(&e->policy, NULL) < 0)
         return false;
-    m->policy = e->policy;
+    if (j) {
+        j->policy = e->policy;
+        j->has_policy = true;
+    } else {
+        m->policy = e->policy;
+    }
     return true;
 }
 
@@ -110,6 +117,7 @@ static bool apply_seen(struct model *m, struct job *j, const struct event *e)
     j->n_without = 0;
     memset(j->without, 0, sizeof(j->without));
     j->seen_at = m->now;
+    sched_seen(j, &e->seen);
     return true;
 }
 
@@ -122,17 +130,29 @@ static bool apply_learned(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
+/* Whatever a scheduler starts is a further attempt; we count those that we started ourselves. */
+static bool may_start(const struct job *j, uint32_t attempt)
+{
+    if (j->scheduled)
+        return attempt > j->attempt.number;
+    if (j->state == JOB_STARTING)
+        return attempt == j->attempt.number + 1;
+    return j->state == JOB_NEW && attempt > 0;
+}
+
 static bool apply_started(struct model *m, struct job *j, const struct event *e)
 {
-    if (!fits(j, JOB_RUNNING) || e->attempt == 0)
+    if (!fits(j, JOB_RUNNING) || !may_start(j, e->attempt))
         return false;
-    if (j->state == JOB_STARTING && e->attempt != j->attempt.number + 1)
-        return false;
+    if (j->scheduled && j->attempt.number > 0)
+        ledger_restart(&j->ledger, &j->attempt.incident, m->now);
     job_enter(j, JOB_RUNNING);
     pending_drop(j, INTENT_START, e->attempt);
     j->starts_failed = 0;
     j->start_failed = j->start_unknown = false;
     attempt_begin(j, e->attempt, m->now);
+    if (j->scheduled)
+        sched_attempt_begun(m, j);
     return true;
 }
 
@@ -153,6 +173,12 @@ static bool apply_signal(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
+/* Of a job that a scheduler ended, nobody knows what its processes would have said. */
+static bool exit_is_known(const struct exit_fact *x)
+{
+    return x->code >= 0 || x->signal > 0;
+}
+
 static bool apply_exited(struct model *m, struct job *j, const struct event *e)
 {
     struct attempt *a = &j->attempt;
@@ -164,7 +190,7 @@ static bool apply_exited(struct model *m, struct job *j, const struct event *e)
     a->exited_at = m->now;
     a->exit = e->exited;
     s.exit = e->exited;
-    if (is_evidence(a))
+    if (is_evidence(a) && exit_is_known(&e->exited))
         evidence_add(a->evidence, &s);
     if (j->state == JOB_RUNNING && a->exit.code == 0 && a->exit.signal == 0) {
         a->interrupted_at = m->now;
@@ -221,6 +247,12 @@ static void note_failed_intent(struct job *j, const struct event *intent,
         j->attempt.kill_due_again = has_processes(j) && intent->attempt == j->attempt.number;
         break;
     case INTENT_INSPECT: /* evidence that cannot be had is no reason to wait */
+    case INTENT_REQUEUE:
+    case INTENT_AMEND:
+    case INTENT_CANCEL:
+    case INTENT_ARM:
+        sched_result(j, intent, r);
+        break;
     case INTENT_MAX:
     case INTENT_INVALID:
         break;
@@ -240,12 +272,67 @@ static bool apply_result(struct model *m, struct job *j, const struct event *e)
     return false;
 }
 
-static bool apply_operator(struct model *m, struct job *j, const struct event *e)
+static bool apply_interrupt(struct job *j, const struct request_facts *r)
 {
-    if (j->state == JOB_ENDED || e->request.request != REQUEST_INTERRUPT)
+    if (j->state == JOB_ENDED)
         return false;
     j->requested = true;
-    j->request_signal = e->request.signal;
+    j->request_signal = r->signal;
+    return true;
+}
+
+/* Only of the decision that stands. */
+static bool apply_answer(struct job *j, const struct request_facts *r)
+{
+    if (!j->scheduled || j->state != JOB_DECIDED || r->of != j->sched.decision)
+        return false;
+    j->sched.approved = r->request == REQUEST_APPROVE;
+    j->sched.rejected = r->request == REQUEST_REJECT;
+    return true;
+}
+
+static bool apply_operator(struct model *m, struct job *j, const struct event *e)
+{
+    switch (e->request.request) {
+    case REQUEST_INTERRUPT:
+        return j && apply_interrupt(j, &e->request);
+    case REQUEST_APPROVE:
+    case REQUEST_REJECT:
+        return j && apply_answer(j, &e->request);
+    case REQUEST_FREEZE:
+    case REQUEST_THAW:
+        m->frozen = e->request.request == REQUEST_FREEZE;
+        return true;
+    case REQUEST_MAX:
+    case REQUEST_INVALID:
+        break;
+    }
+    return false;
+}
+
+static bool apply_look(struct model *m, struct job *j, const struct event *e)
+{
+    return sched_look(m, j, &e->look);
+}
+
+static bool apply_launch_failed(struct model *m, struct job *j, const struct event *e)
+{
+    if (!j->scheduled || e->attempt <= j->attempt.number ||
+        (j->state != JOB_STARTING && j->state != JOB_DECIDED))
+        return false;
+    sched_launch_failed(j, e);
+    return true;
+}
+
+static bool apply_mode(struct model *m, struct job *j, const struct event *e)
+{
+    j->sched.mode = e->mode.mode;
+    return true;
+}
+
+static bool apply_brakes(struct model *m, struct job *j, const struct event *e)
+{
+    m->brakes = e->brakes;
     return true;
 }
 
@@ -318,6 +405,7 @@ static bool apply_interrupted(struct model *m, struct job *j, const struct event
         return false;
     job_enter(j, JOB_ENDING);
     j->attempt.interrupted_at = m->now;
+    sched_interrupted(m, j);
     return true;
 }
 
@@ -331,7 +419,7 @@ static bool apply_verdict(struct model *m, struct job *j, const struct event *e)
     job_enter(j, JOB_JUDGED);
     j->attempt.incident = e->incident;
     j->attempt.evidence = evidence_free(j->attempt.evidence);
-    ledger_judge(&j->ledger, &m->policy, &e->incident, &account);
+    ledger_judge(&j->ledger, policy_of(m, j), &e->incident, &account);
     return true;
 }
 
@@ -346,6 +434,7 @@ static bool apply_decision(struct model *m, struct job *j, const struct event *e
     memcpy(j->without, e->decision.without, sizeof(j->without));
     j->start_failed = false;
     pending_drop_all_starts(j);
+    sched_decided(m, j, e);
     return true;
 }
 
@@ -359,6 +448,19 @@ static bool apply_kill(struct model *m, struct job *j, const struct event *e)
         if (a->killed_at == USEC_NEVER)
             a->killed_at = m->now;
     }
+    pending_add(j, e);
+    return true;
+}
+
+/* Of the scheduler. A next attempt is on its way from the first such wish on. */
+static bool apply_asked(struct model *m, struct job *j, const struct event *e)
+{
+    enum intent intent = e->intended.intent;
+
+    if (!sched_intent(m, j, e))
+        return false;
+    if (j->state == JOB_DECIDED && (intent == INTENT_REQUEUE || intent == INTENT_AMEND))
+        job_enter(j, JOB_STARTING);
     pending_add(j, e);
     return true;
 }
@@ -379,6 +481,11 @@ static bool apply_intent(struct model *m, struct job *j, const struct event *e)
         ledger_restart(&j->ledger, &j->attempt.incident, m->now);
         pending_add(j, e);
         return true;
+    case INTENT_REQUEUE:
+    case INTENT_AMEND:
+    case INTENT_CANCEL:
+    case INTENT_ARM:
+        return apply_asked(m, j, e);
     case INTENT_MAX:
     case INTENT_INVALID:
         break;
@@ -407,7 +514,8 @@ static void check_job(const struct job *j)
     assert(!gathers || a->number != 0);
     assert((j->state == JOB_NEW) <= (a->number == 0));
     assert((j->state == JOB_ENDING) <= (a->interrupted_at != USEC_NEVER));
-    assert((j->state == JOB_STARTING) <= a->gone);
+    assert((j->state == JOB_STARTING) <= (a->gone || j->scheduled));
+    assert(j->sched.n_kept <= KEPT_OUT_MAX && j->sched.look.n_kept_out <= KEPT_OUT_MAX);
     assert(a->exited == (a->exited_at != USEC_NEVER));
     assert(a->gone == (a->gone_at != USEC_NEVER));
     assert((a->kills > 0) == (a->killed_at != USEC_NEVER));
@@ -422,9 +530,10 @@ typedef bool apply_fn(struct model *m, struct job *j, const struct event *e);
 
 static const struct {
     apply_fn *apply;
-    enum { OF_NONE, OF_JOB, OF_ANY } jobs; /* needs no job, one, or "" means all of them */
+    /* needs no job; one; "" means all of them; "" means none */
+    enum { OF_NONE, OF_JOB, OF_ANY, OF_MAYBE } jobs;
 } kinds[EVENT_MAX] = {
-    [EVENT_POLICY] = {apply_policy, OF_NONE},
+    [EVENT_POLICY] = {apply_policy, OF_MAYBE},
     [EVENT_JOB_SEEN] = {apply_seen, OF_JOB},
     [EVENT_ATTEMPT_STARTED] = {apply_started, OF_JOB},
     [EVENT_SIGNAL] = {apply_signal, OF_JOB},
@@ -434,6 +543,10 @@ static const struct {
     [EVENT_TICK] = {apply_tick, OF_NONE},
     [EVENT_RESULT] = {apply_result, OF_JOB},
     [EVENT_OPERATOR] = {apply_operator, OF_ANY},
+    [EVENT_LOOK] = {apply_look, OF_JOB},
+    [EVENT_LAUNCH_FAILED] = {apply_launch_failed, OF_JOB},
+    [EVENT_MODE] = {apply_mode, OF_JOB},
+    [EVENT_BRAKES] = {apply_brakes, OF_NONE},
     [EVENT_RUNNER_LOST] = {apply_lost, OF_ANY},
     [EVENT_LEARNED] = {apply_learned, OF_JOB},
     [EVENT_FINDING] = {apply_finding, OF_JOB},
@@ -457,7 +570,7 @@ static bool apply_to_jobs(struct model *m, const struct event *e)
     struct job *j;
     bool any = false;
 
-    if (kinds[e->kind].jobs == OF_NONE)
+    if (kinds[e->kind].jobs == OF_NONE || (kinds[e->kind].jobs == OF_MAYBE && e->job[0] == '\0'))
         return kinds[e->kind].apply(m, NULL, e);
     if (kinds[e->kind].jobs == OF_ANY && e->job[0] == '\0') {
         VEC_FOREACH (&m->jobs, job)

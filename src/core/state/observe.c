@@ -9,6 +9,7 @@
 
 #include "core/state/observe.h"
 
+#include "base/sig.h"
 #include "base/str.h"
 
 #include <string.h>
@@ -31,7 +32,7 @@ void attempt_reset(struct attempt *a)
     a->leader_rank = RANK_NONE;
     a->first_step_at = a->finished_at = a->storage_at = a->root_at = USEC_NEVER;
     a->new_from = a->new_until = a->saved_at = USEC_NEVER;
-    a->streaks.sampled = USEC_NEVER;
+    a->streaks.sampled = a->task_died_at = USEC_NEVER;
     a->interrupted_at = a->exited_at = a->gone_at = a->killed_at = USEC_NEVER;
     for (int p = 0; p < PHASE_MAX; p++)
         a->phase_began[p] = USEC_NEVER;
@@ -51,7 +52,7 @@ void attempt_begin(struct job *j, uint32_t number, usec_t now)
 static void progress(struct attempt *a, usec_t now)
 {
     a->last_progress = now;
-    a->storage_at = USEC_NEVER;
+    a->storage_at = a->task_died_at = USEC_NEVER;
     a->streaks = (struct streaks){.sampled = a->streaks.sampled, .last = a->streaks.last};
     if (a->suspicion != SUSPICION_NONE ||
         (a->root_at != USEC_NEVER && a->recoveries < RECOVERIES_SHOWN))
@@ -238,6 +239,29 @@ static void observe_hit(struct attempt *a, const struct signal *s, usec_t now)
         note_root(a, s->signature, now);
 }
 
+/* The launcher may not notice that a rank is gone. A witness that the job cannot write to saw it
+ * die; a line that says so is only a line. */
+static void observe_exit(struct attempt *a, const struct signal *s, usec_t now)
+{
+    char name[SIG_NAME_LEN];
+    const struct exit_fact *x = &s->exit;
+    bool witnessed = s->provenance == PROVENANCE_SPANK;
+
+    a->tasks_ended += witnessed;
+    if (s->who.rank == RANK_NONE || (x->code == 0 && x->signal == 0))
+        return;
+    note_root(a, "exit of a rank", now);
+    if (!witnessed || a->task_died_at != USEC_NEVER)
+        return;
+    a->task_died_at = now;
+    if (x->signal != 0)
+        STR_PRINTF(a->task_death, "task %d on %.48s was ended by %s", s->who.rank, s->who.node,
+                   sig_name(x->signal, name));
+    else
+        STR_PRINTF(a->task_death, "task %d on %.48s ended with status %d", s->who.rank, s->who.node,
+                   x->code);
+}
+
 void attempt_observe(struct job *j, const struct signal *s, usec_t now)
 {
     struct attempt *a = &j->attempt;
@@ -262,9 +286,8 @@ void attempt_observe(struct job *j, const struct signal *s, usec_t now)
     case SIGNAL_COLLECTIVE:
         observe_hit(a, s, now);
         break;
-    case SIGNAL_EXIT: /* the launcher may not notice that a rank is gone */
-        if (s->who.rank != RANK_NONE && (s->exit.code != 0 || s->exit.signal != 0))
-            note_root(a, "exit of a rank", now);
+    case SIGNAL_EXIT:
+        observe_exit(a, s, now);
         break;
     case SIGNAL_OUTPUT:
     case SIGNAL_MAX:

@@ -105,8 +105,8 @@ struct job *model_add_job(struct model *m, const char *name)
 
 usec_t startup_allowance(const struct model *m, const struct job *j)
 {
-    usec_t prior = m->policy.hang.first_step, learned = 3 * j->timing.first_step;
-    usec_t least = prior / 3, step = m->policy.hang.timeout_min;
+    usec_t prior = policy_of(m, j)->hang.first_step, learned = 3 * j->timing.first_step;
+    usec_t least = prior / 3, step = policy_of(m, j)->hang.timeout_min;
 
     if (learned == 0)
         return prior;
@@ -143,5 +143,5 @@ usec_t kill_limit(const struct model *m, const struct job *j)
 
     if (a->killed_at == USEC_NEVER || a->gone)
         return USEC_NEVER;
-    return a->killed_at + m->policy.kill_grace + KILL_PATIENCE;
+    return a->killed_at + policy_of(m, j)->kill_grace + KILL_PATIENCE;
 }

@@ -13,7 +13,8 @@
 #include "base/vec.h"
 
 #define JOBS_MAX    4096
-#define PENDING_MAX 16 /* intents without a result, per job */
+#define PENDING_MAX 16   /* intents without a result, per job */
+#define DEEDS_MAX   1024 /* of the last hour, that the brakes remember */
 
 /*                         ┌──────────────── attempt-started ───────────────┐
  *                         ▼                                                │
@@ -24,6 +25,9 @@
  *                                              ended ◄──ended── decided ──start──► starting
  *                                                │                 ▲ ▲              │
  *                                                └─job-seen─► new  └─┘◄──decision───┘
+ *
+ * A job that a scheduler starts may also run again without having been asked to, by the scheduler
+ * itself or by a person: from decided, and from ended.
  *
  * ending: the attempt makes no more progress; its last lines are awaited, its processes ended.
  * decided: the decision is made; processes of the attempt may remain, and nothing is started
@@ -87,6 +91,11 @@ struct attempt {
     usec_t phase_began[PHASE_MAX]; /* USEC_NEVER = not open */
     usec_t finished_at;            /* the job says that its work is done; USEC_NEVER */
 
+    /* What a privileged witness saw of single tasks, while the job lived on */
+    uint32_t tasks_ended;
+    usec_t task_died_at; /* the first that failed, since the last progress; USEC_NEVER */
+    char task_death[128];
+
     /* detectors */
     enum suspicion suspicion;
     bool progressed;   /* since the suspicion or the root line: to be announced */
@@ -115,6 +124,34 @@ struct attempt {
     struct evidence *evidence; /* NULL once judged */
 };
 
+/* A node that is kept out of a job's attempts. */
+struct keep_out {
+    char node[NODE_NAME_LEN];
+    usec_t until;
+};
+
+/* What is known and asked of a job that a scheduler starts. */
+struct sched {
+    bool interactive;
+    char partition[64];
+    enum mode mode;
+    struct look_facts look; /* the last; state SCHED_NONE: none yet */
+    usec_t looked_at;
+    uint32_t base_restarts; /* of the last attempt: more of them, and it was requeued */
+    usec_t pending_since;   /* as the present attempt was first seen to wait; USEC_NEVER */
+
+    /* Of the last decision */
+    uint64_t decision; /* its seq */
+    bool approved, rejected;
+    uint32_t requeues, amends, cancels; /* how often it was asked for */
+    bool requeue_due, amend_due;        /* it may be asked for (again) */
+    bool nodes_refused;                 /* they cannot be kept out: too few would be left */
+    bool armed;                         /* asked for in this attempt */
+
+    uint32_t n_kept;
+    struct keep_out kept[KEPT_OUT_MAX];
+};
+
 struct job {
     char name[JOB_NAME_LEN];
     enum job_state state;
@@ -127,6 +164,10 @@ struct job {
     char without[DEVICES_MAX][DEVICE_NAME_LEN];
     struct timing timing; /* outlives attempts, and lives of the job */
     struct ledger ledger;
+    bool scheduled;
+    struct sched sched;
+    bool has_policy; /* its own; otherwise that of the model */
+    struct policy policy;
 
     bool requested; /* the user asked for the end */
     int32_t request_signal;
@@ -137,10 +178,25 @@ struct job {
     VEC(struct event) pending;
 };
 
+/* Something that was done, or happened, to one of all jobs: for the brakes. */
+enum deed_kind {
+    DEED_INTERRUPTED,
+    DEED_ACTED,    /* a requeue was asked for */
+    DEED_EXCLUDED, /* a node was kept out */
+};
+struct deed {
+    usec_t at;
+    enum deed_kind kind;
+    char name[NODE_NAME_LEN]; /* of the partition, or the node */
+};
+
 struct model {
     usec_t now; /* of the newest event; never goes back */
     uint64_t seq;
     struct policy policy;
+    struct brakes brakes;
+    bool frozen;            /* an operator said so: nothing is done for any job */
+    VEC(struct deed) deeds; /* ascending times, none older than an hour */
     uint64_t refused;       /* events that did not fit the state */
     VEC(struct job *) jobs; /* by name */
 };
@@ -155,6 +211,16 @@ struct job *model_job(const struct model *m, const char *name); /* NULL = not kn
  * the time and the count of those refused; one with impossible numbers not even the time. Stray
  * inputs are the world's fault, not a bug. */
 bool model_apply(struct model *m, const struct event *e);
+
+/* The policy that holds for the job. */
+const struct policy *policy_of(const struct model *m, const struct job *j);
+
+/* How many deeds of the kind lie in the time before now; name: only of that one, NULL: of all. */
+uint32_t model_count_deeds(const struct model *m, enum deed_kind kind, const char *name,
+                           usec_t span);
+
+/* Whether the scheduler has queued the job again since its last attempt. */
+bool sched_was_requeued(const struct job *j);
 
 /* What the ledger wants to know of the job's attempt. */
 struct attempt_account attempt_account(const struct model *m, const struct job *j);
