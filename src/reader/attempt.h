@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_READER_ATTEMPT_H
+#define REKNIT_READER_ATTEMPT_H
+
+/* All logs of one attempt of a job: found, read in turns, their signals thinned out. */
+
+#include "core/model/event.h"
+#include "reader/notice.h"
+#include "reader/stream.h"
+
+#define ATTEMPT_FILES_MAX    2048
+#define ATTEMPT_PATTERNS_MAX 80
+
+/* A place in one of the files. */
+struct attempt_mark {
+    uint32_t file;
+    char *path; /* of whoever holds the mark */
+    struct tail_mark mark;
+};
+
+struct attempt_handlers {
+    void (*signal)(void *ctx, const struct signal *s);
+    void (*file)(void *ctx, uint32_t file, const char *path, const char *trouble);
+    void (*gap)(void *ctx, const char *path, const char *text);
+    void (*marks)(void *ctx); /* attempt_marks() has news, and all signals before are out */
+    void (*drained)(void *ctx);
+};
+
+struct attempt_options {
+    struct matcher *matcher;
+    struct notice *notice; /* may be NULL */
+    usec_t started_us;
+};
+
+struct attempt;
+
+struct attempt *attempt_new(const struct attempt_options *o,
+                            const struct attempt_handlers *handlers, void *ctx);
+struct attempt *attempt_free(struct attempt *a);
+
+/* An expanded path (pattern.h); known ones are ignored. -E2BIG */
+int attempt_add_path(struct attempt *a, const char *path, enum stream_mode mode);
+
+/* What an earlier process read of this attempt, and where the attempt before ended. Before the
+ * first attempt_run(). */
+void attempt_resume(struct attempt *a, const struct attempt_mark *m);
+void attempt_follow_up(struct attempt *a, const struct attempt_mark *m);
+
+void attempt_drain(struct attempt *a);
+
+/* Does what is due; returns when to call again, at once if that is past. */
+usec_t attempt_run(struct attempt *a, usec_t now);
+/* Something of the notice; NOTICE_NONE: anything. Whether attempt_run() is to be called. */
+bool attempt_changed(struct attempt *a, int number);
+
+/* Its files that are being read, with where; changed: only those that are news. */
+typedef void (*attempt_mark_fn)(void *ctx, const struct attempt_mark *m);
+void attempt_marks(struct attempt *a, bool changed, attempt_mark_fn fn, void *ctx);
+
+size_t attempt_files(const struct attempt *a);
+size_t attempt_awake(const struct attempt *a);        /* scanners in memory */
+void attempt_sleep(struct attempt *a, usec_t before); /* those that did not grow since */
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknit-reader: runs as the owner of jobs, follows their logs, and speaks on its standard input
+ * and output. What it may not read, its owner may not read. */
+
+#include "base/log.h"
+#include "reader/serve.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: reknit-reader [--catalog DIR]...\n"
+    "\n"
+    "Follows log files and tells what they say, as reknitd asks it to on standard input.\n"
+    "reknit-spawner starts it, as the owner of the jobs; there is no use in running it by\n"
+    "hand.\n"
+    "\n"
+    "options:\n"
+    "  --catalog DIR   more signatures (*.yaml), beside the built-in ones and those of\n"
+    "                  /etc/reknit/catalog.d\n"
+    "  --version       names the release\n"
+    "  --help          this text\n";
+
+static const struct option options[] = {
+    {"catalog", required_argument, NULL, 'c'},
+    {"version", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL},
+};
+
+#define CATALOGS_MAX 16
+
+/* Each file that is followed is open. */
+static void raise_limit(void)
+{
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+        return;
+    l.rlim_cur = l.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &l);
+}
+
+static int run(const char *const *dirs, size_t n)
+{
+    _cleanup_(catalog_freep) struct catalog *catalog = NULL;
+    _cleanup_(matcher_freep) struct matcher *matcher = NULL;
+    struct err e = {0};
+
+    if (catalog_load(dirs, n, &catalog, &e) < 0 || matcher_new(catalog, &matcher, &e) < 0 ||
+        serve(matcher, STDIN_FILENO, STDOUT_FILENO, &e) < 0) {
+        log_error("%s", e.text);
+        return 1;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *dirs[CATALOGS_MAX];
+    size_t n = 0;
+    int c;
+
+    log_init("reknit-reader");
+    prctl(PR_SET_DUMPABLE, 0); /* other processes of its user may not reach into it */
+    signal(SIGPIPE, SIG_IGN);
+    raise_limit();
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (c == 'h' || c == 'v') {
+            fputs(c == 'h' ? help : "reknit-reader " REKNIT_VERSION "\n", stdout);
+            return 0;
+        }
+        if (c != 'c' || n == CATALOGS_MAX)
+            return 2;
+        dirs[n++] = optarg;
+    }
+    return run(dirs, n);
+}

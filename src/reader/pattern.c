@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* An expanded path is text in which the byte WILD announces a place: WILD 'n' W (a number of at
+ * least W digits, W as '0' + width), WILD 's' (a step), WILD '.' (a dot and a step, or nothing),
+ * WILD 'h' (a host), WILD '*' (anything), WILD WILD (the byte itself). No place stands for '/'.
+ *
+ * What Slurm does and its manual does not say: a backslash anywhere switches all replacements off
+ * and is taken out; a width counts for numbers, and beyond 10 is 10; what is no replacement stays
+ * as it is. */
+
+#include "reader/pattern.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#define WILD       '\x01'
+#define WIDTH_MAX  10
+#define EFFORT_MAX 20000 /* of one match: many places in a row could be tried for ever */
+
+static void add_text(struct strbuf *b, const char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == WILD)
+            strbuf_addc(b, WILD);
+        strbuf_addc(b, s[i]);
+    }
+}
+
+static void add_name(struct strbuf *b, const char *name)
+{
+    if (name && *name) {
+        add_text(b, name, strlen(name));
+    } else {
+        strbuf_addc(b, WILD);
+        strbuf_addc(b, '*');
+    }
+}
+
+static void add_place(struct strbuf *b, char what)
+{
+    strbuf_addc(b, WILD);
+    strbuf_addc(b, what);
+}
+
+static void add_any_number(struct strbuf *b, unsigned width)
+{
+    add_place(b, 'n');
+    strbuf_addc(b, (char)('0' + width));
+}
+
+/* What stands for one replacement; whether there is such a one. */
+static bool replace(struct strbuf *b, char c, unsigned width, const struct log_names *n)
+{
+    bool in_array = n->array_task_id != NO_TASK;
+    int w = (int)width;
+
+    switch (c) {
+    case 'A':
+        strbuf_addf(b, "%0*u", w, in_array ? n->array_job_id : n->job_id);
+        return true;
+    case 'a': /* outside of an array Slurm prints its word for "none" */
+        strbuf_addf(b, "%0*u", w, in_array ? n->array_task_id : UINT32_MAX - 1);
+        return true;
+    case 'b':
+        strbuf_addf(b, "%0*u", w, in_array ? n->array_task_id % 10 : (UINT32_MAX - 1) % 10);
+        return true;
+    case 'j':
+    case 'J':
+        strbuf_addf(b, "%0*u", w, n->job_id);
+        if (c == 'J')
+            add_place(b, '.');
+        return true;
+    case 'n':
+    case 't':
+        add_any_number(b, width);
+        return true;
+    case 's':
+        add_place(b, 's');
+        return true;
+    case 'N':
+        add_place(b, 'h');
+        return true;
+    case 'u':
+        add_name(b, n->user_name);
+        return true;
+    case 'x':
+        add_name(b, n->job_name);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void add_replaced(struct strbuf *b, const char *p, const struct log_names *names)
+{
+    while (*p) {
+        const char *q = p + 1;
+        unsigned width = 0;
+
+        if (*p != '%' || *q == '%') {
+            add_text(b, p, 1);
+            p += *p == '%' ? 2 : 1;
+            continue;
+        }
+        for (; *q >= '0' && *q <= '9'; q++)
+            width = width > WIDTH_MAX ? width : width * 10 + (unsigned)(*q - '0');
+        if (*q && replace(b, *q, width > WIDTH_MAX ? WIDTH_MAX : width, names)) {
+            p = q + 1;
+        } else {
+            add_text(b, p, (size_t)(q - p));
+            p = q;
+        }
+    }
+}
+
+/* Without its backslashes; a pair is one. */
+static void add_escaped(struct strbuf *b, const char *p)
+{
+    for (; *p; p++) {
+        if (*p == '\\' && *++p == '\0')
+            return;
+        add_text(b, p, 1);
+    }
+}
+
+int pattern_expand(const char *pattern, const char *dir, const struct log_names *names,
+                   struct strbuf *ret)
+{
+    strbuf_reset(ret);
+    if (*pattern == '\0' || strlen(pattern) >= PATH_MAX)
+        return -EINVAL;
+    if (*pattern != '/') {
+        if (!dir || *dir != '/' || strlen(dir) >= PATH_MAX)
+            return -EINVAL;
+        add_text(ret, dir, strlen(dir));
+        if (!str_endswith(dir, "/"))
+            strbuf_addc(ret, '/');
+    }
+    if (strchr(pattern, '\\'))
+        add_escaped(ret, pattern);
+    else
+        add_replaced(ret, pattern, names);
+    return ret->len < PATH_MAX ? 0 : -EINVAL;
+}
+
+const char *pattern_default(const struct log_names *names)
+{
+    return names->array_task_id != NO_TASK ? "slurm-%A_%a.out" : "slurm-%j.out";
+}
+
+bool pattern_is_wild_part(const char *s, size_t len)
+{
+    for (size_t i = 0; i + 1 < len; i++)
+        if (s[i] == WILD && s[++i] != WILD)
+            return true;
+    return false;
+}
+
+bool pattern_is_wild(const char *path)
+{
+    return pattern_is_wild_part(path, strlen(path));
+}
+
+void pattern_literal(const char *path, size_t len, struct strbuf *ret)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (path[i] == WILD && i + 1 < len)
+            i++;
+        strbuf_addc(ret, path[i]);
+    }
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_of_host(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
+}
+
+/* How many bytes of the name a step may be: its number, or the word for one without. */
+static size_t step_length(const char *name)
+{
+    static const char *const words[] = {"batch", "extern", "interactive"};
+    size_t n = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (str_startswith(name, words[i]))
+            return strlen(words[i]);
+    while (is_digit(name[n]))
+        n++;
+    return n;
+}
+
+struct match {
+    const char *end; /* of the component */
+    unsigned effort;
+};
+
+static bool fits(struct match *m, const char *p, const char *name);
+
+/* The place takes `least` to `most` bytes of the name, as many as let the rest fit. */
+static bool fits_some(struct match *m, const char *rest, const char *name, size_t least,
+                      size_t most)
+{
+    for (size_t n = most; n + 1 > least; n--)
+        if (fits(m, rest, name + n))
+            return true;
+    return false;
+}
+
+static bool fits_place(struct match *m, const char *p, const char *name)
+{
+    size_t n = 0, width;
+
+    switch (*p) {
+    case 'n':
+        width = (size_t)(p[1] - '0');
+        while (is_digit(name[n]))
+            n++;
+        return fits_some(m, p + 2, name, width > 1 ? width : 1, n);
+    case 's':
+        return fits_some(m, p + 1, name, 1, step_length(name));
+    case '.':
+        n = *name == '.' ? step_length(name + 1) : 0;
+        return (n > 0 && fits(m, p + 1, name + 1 + n)) || fits(m, p + 1, name);
+    case 'h':
+        while (is_of_host(name[n]))
+            n++;
+        return fits_some(m, p + 1, name, 1, n);
+    default:
+        return fits_some(m, p + 1, name, 1, strlen(name));
+    }
+}
+
+static bool fits(struct match *m, const char *p, const char *name)
+{
+    if (++m->effort > EFFORT_MAX)
+        return false;
+    for (; p < m->end; p++, name++) {
+        if (*p == WILD && p + 1 < m->end && *++p != WILD)
+            return fits_place(m, p, name);
+        if (*p != *name || *name == '\0')
+            return false;
+    }
+    return *name == '\0';
+}
+
+bool pattern_fits(const char *path, size_t len, const char *name)
+{
+    struct match m = {.end = path + len};
+
+    return fits(&m, path, name);
+}

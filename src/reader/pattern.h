@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_READER_PATTERN_H
+#define REKNIT_READER_PATTERN_H
+
+/* Names of log files as Slurm's --output writes them (sbatch(1), "filename pattern"). Pure. */
+
+#include "base/str.h"
+
+#include <stdint.h>
+
+#define NO_TASK UINT32_MAX
+
+struct log_names {
+    uint32_t job_id, array_job_id;
+    uint32_t array_task_id;           /* NO_TASK = the job is no task of an array */
+    const char *job_name, *user_name; /* NULL = not known */
+};
+
+/* An absolute path in which places may be left that stand for several names: %t and %n for any
+ * number, %s for any step, %N for any host, %x and %u for anything where the name is not known.
+ * dir: what a relative pattern is below. -EINVAL: the pattern is empty, has no place to be
+ * below, or is longer than a path can be. */
+int pattern_expand(const char *pattern, const char *dir, const struct log_names *names,
+                   struct strbuf *ret);
+
+/* Slurm's own name for the output of a job that gives none. */
+const char *pattern_default(const struct log_names *names);
+
+/* Whether the path, or one component of it, has such places; if not, it is what pattern_literal()
+ * makes of it. */
+bool pattern_is_wild(const char *path);
+bool pattern_is_wild_part(const char *part, size_t len);
+void pattern_literal(const char *path, size_t len, struct strbuf *ret);
+
+/* Whether a file name is one that the component path[0..len) stands for. */
+bool pattern_fits(const char *path, size_t len, const char *name);
+
+#endif
