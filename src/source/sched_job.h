@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_SOURCE_SCHED_JOB_H
+#define REKNIT_SOURCE_SCHED_JOB_H
+
+/* A job's record as an adapter gives it (docs/ADAPTER.md), of which only what is used. */
+
+#include "base/err.h"
+#include "core/model/sched.h"
+
+#include <jansson.h>
+#include <sys/types.h>
+
+struct sched_job {
+    uint32_t id;
+    char *label; /* "25_3"; never NULL, as all texts */
+    char *name, *user, *account, *partition, *qos, *comment, *dependency;
+    char *command, *work_dir, *std_out, *std_err; /* the last two: paths, or patterns of them */
+    char *reason, *reason_kind, *nodes, *failed_node, *batch_host;
+    uid_t uid;
+    gid_t gid;
+    uint32_t array_id, array_task;   /* array_id 0 = of no array */
+    uint32_t het_leader, het_offset; /* het_leader 0 = not heterogeneous */
+    bool batch, requeue, completing, held;
+    enum sched_state state; /* SCHED_NONE: a state without a word for it */
+    uint32_t restarts, n_nodes, n_tasks, gpus;
+    int64_t submit, eligible, start, end; /* seconds since 1970; 0 = none */
+    int32_t exit_code, exit_signal;
+    json_t *exclude, *required; /* arrays of names, owned */
+};
+
+/* -EBADMSG: it has no id or no state. */
+int sched_job_parse(const json_t *j, struct sched_job **ret, struct err *e);
+struct sched_job *sched_job_free(struct sched_job *j);
+
+#define SCHED_KEY_LEN 32
+/* The name under which core knows this very job: the id is reused, the first submission is not. */
+void sched_job_key(const struct sched_job *j, char ret[SCHED_KEY_LEN]);
+
+/* Whether b is what became of a: the same job, perhaps queued again meanwhile. */
+bool sched_job_is_same(const struct sched_job *a, const struct sched_job *b);
+
+#endif
