@@ -5,6 +5,7 @@
 #   make            build into build/bin/
 #   make test       every test; the last line says how many passed
 #   make demo       a real 4-rank PyTorch job, broken twice, brought to its end
+#   make cluster    a real Slurm of 16 nodes on this machine, as root, until Ctrl-C
 #   make bench      speed and memory against wc, grep and ripgrep
 #   make soak       the kill tests, ten times as many
 #   make coverage   line coverage; fails when that of src/core is below 95 %
@@ -20,7 +21,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 MESON ?= meson
 DEPS ?= yes
 
-.PHONY: all build test demo bench soak coverage format install clean deps-%
+.PHONY: all build test demo cluster bench soak coverage format install clean deps-%
 all: build
 
 deps-%:
@@ -29,18 +30,22 @@ deps-%:
 build: deps-build
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
 
-test: deps-build+test+demo
+test: deps-build+test+demo+cluster
 	@tools/run-tests -j $(JOBS)
 
 demo: deps-build+demo
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
 	@demo/run
 
+cluster: deps-build+cluster
+	@tools/build build -Dprefix=$(abspath $(PREFIX))
+	@PYTHONPATH=tests/system PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m cluster
+
 bench: deps-build+bench
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
 	@status=0; for bench in bench/scan bench/relay; do echo "== $$bench"; $$bench || status=1; done; exit $$status
 
-soak: deps-build+test+demo
+soak: deps-build+test+demo+cluster
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
 	@REKNIT_TEST_KILLS=300 /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/system -m soak
 

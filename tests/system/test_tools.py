@@ -26,8 +26,9 @@ class Machine:
         self.bin.mkdir()
         self.log = folder / "log"
         self.log.touch()
+        self.policy = folder / "policy-rc.d"
         self.tool = top / "tools/install-deps"
-        for name in ("sed", "awk", "grep", "dirname", "env", "sh", "true", "cat"):
+        for name in ("sed", "awk", "grep", "dirname", "env", "sh", "true", "cat", "chmod", "rm"):
             (self.bin / name).symlink_to(shutil.which(name))
         self.program("id", f'[ "$1" = -u ] && echo {uid} || echo somebody')
         self.program("apt-get", f'echo "apt-get $*" >>{self.log}')
@@ -40,7 +41,7 @@ class Machine:
         path.chmod(0o755)
 
     def install(self, *purposes):
-        return run(self.tool, *purposes, env={"PATH": str(self.bin)})
+        return run(self.tool, *purposes, env={"PATH": str(self.bin), "POLICY_RC_D": str(self.policy)})
 
     def calls(self):
         return self.log.read_text()
@@ -51,7 +52,7 @@ def names(top, *purposes):
 
 
 def test_every_purpose_has_packages(top):
-    for purpose in ("build", "test", "demo", "bench", "coverage"):
+    for purpose in ("build", "test", "demo", "bench", "coverage", "cluster"):
         assert names(top, purpose), purpose
     assert run(top / "tools/install-deps", "--list", "nothing").returncode == 2
 
@@ -71,12 +72,23 @@ def test_root_updates_first_and_installs_only_what_is_missing(top, tmp_path):
     assert install.endswith("install --no-install-recommends scdoc")
 
 
+def test_no_service_is_started(top, tmp_path):
+    machine = Machine(tmp_path, top, 0)
+    machine.program("apt-get", f'"$POLICY_RC_D" munge start; echo $? >>{machine.log}')
+    assert machine.install("cluster").returncode == 0
+    assert machine.calls().split() == ["101", "101"]
+    assert not machine.policy.exists()
+    machine.policy.write_text("this machine's own")
+    machine.install("cluster")
+    assert machine.policy.read_text() == "this machine's own"
+
+
 def test_sudo_is_used_by_others(top, tmp_path):
     machine = Machine(tmp_path, top, 1000)
     machine.program("sudo", f'echo "sudo $*" >>{machine.log}; [ "$1" = -n ] && shift; exec "$@"')
     assert machine.install("bench").returncode == 0
     assert "sudo -n env" in machine.calls()  # stdin is no terminal: it must not ask
-    assert "apt-get" in machine.calls().splitlines()[-1]
+    assert re.search("^apt-get .*install", machine.calls(), re.MULTILINE)
 
 
 def test_neither_root_nor_sudo_says_what_to_do(top, tmp_path):
