@@ -82,17 +82,52 @@ static size_t begin_of_line(const struct form_text *t, unsigned line)
     return at;
 }
 
+static size_t next_line(const struct form_text *t, size_t at)
+{
+    const char *end = at < t->len ? memchr(t->text + at, '\n', t->len - at) : NULL;
+
+    return end ? (size_t)(end - t->text) + 1 : t->len;
+}
+
+/* The n-th entry of the list whose key stands at `key`, if it has a line of its own ("- ..."); else
+ * the key's place. */
+static size_t find_entry(const struct form_text *t, size_t key, unsigned long n)
+{
+    size_t indent = t->len;
+
+    for (size_t at = next_line(t, key); at < t->len; at = next_line(t, at)) {
+        size_t first = at;
+
+        while (first < t->len && t->text[first] == ' ')
+            first++;
+        if (first == t->len || strchr("\r\n#", t->text[first]))
+            continue;
+        if (indent == t->len)
+            indent = first - at;
+        if (first - at < indent || (first - at == indent && t->text[first] != '-'))
+            break;
+        if (first - at == indent && --n == 0)
+            return first;
+    }
+    return key;
+}
+
 unsigned form_line_of(const struct form_text *t, const char *path)
 {
     size_t at = 0;
 
     while (*path) {
-        size_t n = strcspn(path, "."), found = find_key(t, at, path, n);
+        size_t n = strcspn(path, ".["), found = find_key(t, at, path, n);
 
         if (found == t->len)
             break;
         at = found;
-        path += n + (path[n] == '.');
+        path += n;
+        if (*path == '[') {
+            at = find_entry(t, at, strtoul(path + 1, NULL, 10));
+            path += strcspn(path, ".");
+        }
+        path += *path == '.';
     }
     return line_at(t, at);
 }

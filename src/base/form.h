@@ -22,8 +22,8 @@ int form_load(const struct form_text *t, const cyaml_schema_value_t *schema, voi
               struct err *e);
 void form_free(const cyaml_schema_value_t *schema, void *object);
 
-/* Line of the key "causes.network.retries", or of as much of that path as there is: libcyaml does
- * not keep the place of a value. */
+/* Line of the key "causes.network.retries" or "rules[2].mode" (the second rule), or of as much of
+ * that path as there is: libcyaml does not keep the place of a value. */
 unsigned form_line_of(const struct form_text *t, const char *path);
 
 #endif

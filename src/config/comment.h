@@ -31,7 +31,7 @@ struct comment {
     enum mode mode;        /* MODE_INVALID = not said */
     char policy[64];       /* "" = not said */
     uint32_t max_restarts; /* or RESTARTS_NOT_SAID */
-    bool continue_after_time_limit;
+    int continue_after_time_limit; /* -1 = not said */
     unsigned n_logs;
     char logs[COMMENT_LOGS_MAX][COMMENT_LOG_LEN]; /* patterns as in sbatch --output, as written */
     char notes[320]; /* what was not understood, printable, for the user; "" = all was */

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "config/comment.h"
 #include "core/model/policy.h"
+#include "core/model/sched.h"
 
 #define DAEMON_CONFIG_PATH     "/etc/reknit/reknitd.yaml"
 #define DAEMON_CONFIG_DROP_INS "/etc/reknit/reknitd.d"
@@ -21,6 +22,14 @@
 #define RULES_MAX              256
 #define POLICIES_MAX           64
 #define POLICY_STANDARD        "standard" /* always there */
+
+enum agent_auth {
+    AGENT_AUTH_MUNGE,
+    AGENT_AUTH_KEY,
+    AGENT_AUTH_MAX,
+    AGENT_AUTH_INVALID = -EINVAL,
+};
+DECLARE_NAMES(agent_auth, enum agent_auth);
 
 struct command {
     unsigned n; /* 0 = none */
@@ -33,10 +42,10 @@ struct job_rule {
     char account[CONFIG_TEXT_MAX];
     char qos[CONFIG_TEXT_MAX];
     char user[CONFIG_TEXT_MAX];
-    enum mode mode; /* MODE_INVALID = not said */
-    int opt_in;     /* -1 = not said */
-    int continue_after_time_limit;
-    char policy[64]; /* "" = not said */
+    enum mode mode;                 /* MODE_INVALID = not said */
+    int opt_in;                     /* -1 = not said */
+    char policy[64];                /* "" = not said */
+    char from[CONFIG_TEXT_MAX + 8]; /* "file:line" */
 };
 
 struct named_policy {
@@ -48,8 +57,7 @@ struct named_policy {
 
 struct daemon_config {
     enum mode mode; /* of jobs that no rule says otherwise of */
-    bool opt_in;    /* ... as are this, the time limit, and the policy */
-    bool continue_after_time_limit;
+    bool opt_in;    /* ... as are this and the policy */
     char policy[64];
     bool watch_all;    /* jobs that nobody opted in are observed too */
     bool aps_comments; /* NVIDIA's {"APS": ...} opts in too */
@@ -58,8 +66,6 @@ struct daemon_config {
     usec_t poll;
     char spawner[CONFIG_TEXT_MAX]; /* socket; "" = children run as reknitd does */
     char operators[64];            /* group; "" = root and SlurmUser alone */
-    usec_t exclusion_ttl;          /* how long a node stays out of other attempts */
-    usec_t proposal_ttl;           /* ... a decision waits for approval */
     enum keep_place keep_place;
     bool hold_on_stop;
     struct command fence; /* "{node}" in it is the node; exit status 0 = it is fenced */
@@ -76,21 +82,15 @@ struct daemon_config {
     } api;
     struct {
         char listen[CONFIG_TEXT_MAX]; /* address:port; "" = no agents */
-        enum agent_auth { AGENT_AUTH_MUNGE, AGENT_AUTH_KEY, AGENT_AUTH_MAX } auth;
+        enum agent_auth auth;
         char key_file[CONFIG_TEXT_MAX];
     } agents;
     struct {
         char url[CONFIG_TEXT_MAX]; /* "" = none */
         char token_file[CONFIG_TEXT_MAX];
     } webhook;
-    struct {
-        uint32_t actions_per_hour, actions_per_partition_per_hour; /* 0 = no limit */
-        uint32_t actions_per_node_per_hour;
-        uint32_t max_excluded;    /* percent of the cluster's nodes, all exclusions together */
-        uint32_t storm_incidents; /* so many within storm_window are one event; 0 = never */
-        usec_t storm_window;
-        uint32_t storm_restarts_per_minute;
-    } brakes;
+    struct brakes brakes;
+    uint32_t max_excluded; /* percent of the cluster's nodes, all exclusions together */
     struct {
         uint32_t max_processes, max_files; /* all together; files per job */
         usec_t stall;                      /* silent for so long, one is replaced */

@@ -13,10 +13,9 @@ struct job_labels {
 };
 
 struct job_terms {
-    enum mode mode; /* MODE_OFF: leave it alone; at most MODE_OBSERVE unless opted_in */
-    bool opted_in;  /* by a rule or by the comment */
-    bool continue_after_time_limit;
-    struct policy policy; /* with max_restarts lowered as the comment asks */
+    enum mode mode;       /* MODE_OFF: leave it alone; at most MODE_OBSERVE unless opted_in */
+    bool opted_in;        /* by a rule or by the comment */
+    struct policy policy; /* changed as the comment asks and may */
     struct comment comment;
     char notes[512]; /* what was asked for and is not granted or not understood; "" = all is */
 };

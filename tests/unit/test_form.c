@@ -190,6 +190,24 @@ static void keys_are_found_where_they_stand(void **state)
     assert_int_equal(form_line_of(&t, "x"), 1);
 }
 
+static void entries_are_found_where_they_stand(void **state)
+{
+    static const char text[] =
+        "a:\n# - x: 0\n- x: 1\n\n  y:\n    - x: 2\n- x: 3\n  y: [{x: 4}]\nb:\n"
+        "  - x: 5\n    y: 6\nc: 7\n- x: 8\n";
+    struct form_text t = {"m.yaml", text, sizeof(text) - 1};
+
+    assert_int_equal(form_line_of(&t, "a[1]"), 3);
+    assert_int_equal(form_line_of(&t, "a[1].y"), 5);
+    assert_int_equal(form_line_of(&t, "a[1].y[1].x"), 6);
+    assert_int_equal(form_line_of(&t, "a[2].x"), 7);
+    assert_int_equal(form_line_of(&t, "a[2].y[1].x"), 8);
+    assert_int_equal(form_line_of(&t, "a[3]"), 1);
+    assert_int_equal(form_line_of(&t, "b[1].y"), 11);
+    assert_int_equal(form_line_of(&t, "c[1]"), 13);
+    assert_int_equal(form_line_of(&t, "b[2]"), 9);
+}
+
 static void words_that_are_alike_are_near(void **state)
 {
     assert_int_equal(str_distance("", ""), 0);
@@ -211,6 +229,7 @@ int main(void)
         cmocka_unit_test(faults_are_told_in_plain_words),
         cmocka_unit_test(hostile_text_is_made_harmless),
         cmocka_unit_test(keys_are_found_where_they_stand),
+        cmocka_unit_test(entries_are_found_where_they_stand),
         cmocka_unit_test(words_that_are_alike_are_near),
     };
 
