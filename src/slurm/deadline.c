@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slurm/deadline.h"
+
+#include "slurm/protocol.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 256
+
+/* Both answers are made before the clock runs: a handler can do no more than write one. */
+static struct {
+    char line[LINE_MAX_BYTES];
+    size_t len;
+} idle_answer, acting_answer;
+static volatile sig_atomic_t is_acting;
+static int out;
+
+static void on_alarm(int sig)
+{
+    ssize_t n = is_acting ? write(out, acting_answer.line, acting_answer.len)
+                          : write(out, idle_answer.line, idle_answer.len);
+
+    (void)n; /* the client sees the end in any case */
+    _exit(DEADLINE_EXIT_STATUS);
+}
+
+void deadline_init(int out_fd)
+{
+    struct sigaction sa = {.sa_handler = on_alarm};
+    sigset_t set;
+
+    out = out_fd;
+    sigaction(SIGALRM, &sa, NULL);
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void prepare(int64_t id, enum fault fault, const char *text, char *line, size_t *ret_len)
+{
+    _cleanup_answer_ struct answer a = {0};
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    answer_fail(&a, fault, 0, "%s", text);
+    answer_write(&a, id, &b);
+    assert(b.len < LINE_MAX_BYTES);
+    memcpy(line, b.s, b.len);
+    *ret_len = b.len;
+}
+
+static void set_timer(int ms)
+{
+    struct itimerval t = {.it_value = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000}};
+
+    setitimer(ITIMER_REAL, &t, NULL);
+}
+
+void deadline_start(int64_t id, int ms)
+{
+    prepare(id, FAULT_UNREACHABLE,
+            "no answer from slurmctld by the deadline; nothing was asked of it", idle_answer.line,
+            &idle_answer.len);
+    prepare(id, FAULT_UNKNOWN, "no answer from slurmctld by the deadline; it may yet be done",
+            acting_answer.line, &acting_answer.len);
+    is_acting = 0;
+    set_timer(ms);
+}
+
+void deadline_acting(void)
+{
+    is_acting = 1;
+}
+
+void deadline_stop(void)
+{
+    set_timer(0);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Jobs as JSON. Slurm gives all of them or none: a list that did not change costs one small
+ * message, one that did is made into JSON whole and compared with what the client was told.
+ *
+ * What changes without anything having happened to a job (forecasts of its start, when it was last
+ * looked at) stays out of its record, or every job would be news at every look. */
+
+#include "slurm/adapter.h"
+#include "slurm/diff.h"
+#include "slurm/hosts.h"
+#include "slurm/people.h"
+#include "slurm/text.h"
+#include "slurm/words.h"
+
+#include "base/alloc.h"
+
+#include <slurm/slurm_errno.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#define LOAD_FLAGS (SHOW_ALL | SHOW_DETAIL)
+
+struct jobs {
+    struct diff *told;
+    job_info_msg_t *list; /* the last one; NULL = none yet */
+    bool is_told;         /* told knows this very list */
+};
+
+struct jobs *jobs_new(void)
+{
+    struct jobs *j = xnew(struct jobs);
+
+    j->told = diff_new();
+    return j;
+}
+
+struct jobs *jobs_free(struct jobs *j)
+{
+    if (j) {
+        diff_free(j->told);
+        if (j->list)
+            slurm_free_job_info_msg(j->list);
+        free(j);
+    }
+    return NULL;
+}
+
+static void set(json_t *o, const char *name, json_t *value)
+{
+    json_object_set_new_nocheck(o, name, value);
+}
+
+static void set_text(json_t *o, const char *name, const char *text, size_t max)
+{
+    set(o, name, text_json(text, max));
+}
+
+static void set_number(json_t *o, const char *name, long long n)
+{
+    set(o, name, json_integer(n));
+}
+
+static json_t *id_json(uint32_t id)
+{
+    return json_sprintf("%u", id);
+}
+
+static bool is_array_task(const job_info_t *j)
+{
+    return j->array_job_id && j->array_task_id != NO_VAL;
+}
+
+static json_t *label_json(const job_info_t *j)
+{
+    if (is_array_task(j))
+        return json_sprintf("%u_%u", j->array_job_id, j->array_task_id);
+    if (j->array_task_str)
+        return json_sprintf("%u_[%.200s]", j->array_job_id, j->array_task_str);
+    if (j->het_job_id)
+        return json_sprintf("%u+%u", j->het_job_id, j->het_job_offset);
+    return id_json(j->job_id);
+}
+
+static void set_identity(json_t *o, const job_info_t *j)
+{
+    json_t *array = json_null(), *het = json_null();
+
+    if (is_array_task(j))
+        array = json_pack("{s:o, s:I}", "job", id_json(j->array_job_id), "task",
+                          (json_int_t)j->array_task_id);
+    else if (j->array_task_str)
+        array = json_pack("{s:o, s:o}", "job", id_json(j->array_job_id), "tasks",
+                          text_json(j->array_task_str, TEXT_MAX));
+    if (j->het_job_id)
+        het = json_pack("{s:o, s:I}", "leader", id_json(j->het_job_id), "offset",
+                        (json_int_t)j->het_job_offset);
+    set(o, "id", id_json(j->job_id));
+    set(o, "label", label_json(j));
+    set(o, "array", array);
+    set(o, "het", het);
+}
+
+static void set_owner(json_t *o, const job_info_t *j)
+{
+    set_text(o, "name", j->name, TEXT_MAX);
+    set_text(o, "user", j->user_name ? j->user_name : people_name(j->user_id), TEXT_MAX);
+    set_number(o, "uid", j->user_id);
+    set_number(o, "gid", j->group_id);
+    set_text(o, "account", j->account, TEXT_MAX);
+    set_text(o, "partition", j->partition, TEXT_MAX);
+    set_text(o, "qos", j->qos, TEXT_MAX);
+    set_text(o, "reservation", j->resv_name, TEXT_MAX);
+    set_text(o, "features", j->features, TEXT_MAX);
+    set_text(o, "dependency", j->dependency, TEXT_LONG_MAX);
+    set_text(o, "comment", j->comment, TEXT_LONG_MAX);
+    set_text(o, "admin_comment", j->admin_comment, TEXT_LONG_MAX);
+}
+
+static void set_files(json_t *o, job_info_t *j)
+{
+    char out[TEXT_PATH_MAX + 1] = "", err[TEXT_PATH_MAX + 1] = "";
+
+    set_text(o, "command", j->command, TEXT_PATH_MAX);
+    set_text(o, "work_dir", j->work_dir, TEXT_PATH_MAX);
+    set_text(o, "stdout", j->std_out, TEXT_PATH_MAX);
+    set_text(o, "stderr", j->std_err, TEXT_PATH_MAX);
+    if (j->batch_flag) {
+        slurm_get_job_stdout(out, sizeof(out), j);
+        slurm_get_job_stderr(err, sizeof(err), j);
+    }
+    set_text(o, "stdout_path", out, TEXT_PATH_MAX);
+    set_text(o, "stderr_path", err, TEXT_PATH_MAX);
+}
+
+static bool is_waiting(const job_info_t *j)
+{
+    return (j->job_state & JOB_STATE_BASE) == JOB_PENDING;
+}
+
+static bool is_held(const job_info_t *j)
+{
+    return is_waiting(j) && j->priority == 0;
+}
+
+static json_t *exit_json(uint32_t status)
+{
+    if (status == NO_VAL)
+        status = 0;
+    return json_pack("{s:i, s:i}", "code", WEXITSTATUS(status), "signal", WTERMSIG(status));
+}
+
+static const char *reason_kind(const job_info_t *j)
+{
+    return j->job_state & JOB_LAUNCH_FAILED ? "launch" : words_reason_kind(j->state_reason);
+}
+
+static void set_state(json_t *o, const job_info_t *j)
+{
+    set(o, "batch", json_boolean(j->batch_flag));
+    set(o, "requeue", json_boolean(j->requeue));
+    set_number(o, "restarts", j->restart_cnt);
+    set(o, "state", json_string(sched_state_name(words_job_state(j->job_state))));
+    set(o, "completing", json_boolean(j->job_state & JOB_COMPLETING));
+    set(o, "power_up", json_boolean(j->job_state & JOB_POWER_UP_NODE));
+    set(o, "held", json_boolean(is_held(j)));
+    set_text(o, "reason", words_reason(j->state_reason), TEXT_MAX);
+    set_text(o, "reason_text", j->state_desc, TEXT_MAX);
+    set(o, "reason_kind", json_string(reason_kind(j)));
+    set_number(o, "priority", j->priority);
+    set(o, "exit", exit_json(j->exit_code));
+    set(o, "derived_exit", exit_json(j->derived_ec));
+}
+
+static long long limit_seconds(uint32_t minutes)
+{
+    return minutes == INFINITE || minutes == NO_VAL ? 0 : (long long)minutes * 60;
+}
+
+static void set_times(json_t *o, const job_info_t *j)
+{
+    bool ended = !is_waiting(j) && sched_state_is_end(words_job_state(j->job_state));
+
+    set_number(o, "submit", j->submit_time);
+    set_number(o, "eligible", j->eligible_time);
+    set_number(o, "start", is_waiting(j) ? 0 : j->start_time);
+    set_number(o, "end", ended ? j->end_time : 0);
+    set_number(o, "time_limit", limit_seconds(j->time_limit));
+}
+
+static const char *failed_node(const job_info_t *j)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+    return j->failed_node;
+#else
+    return NULL;
+#endif
+}
+
+static void set_places(json_t *o, const job_info_t *j)
+{
+    set(o, "nodes", hosts_json(j->nodes));
+    set_text(o, "nodes_text", j->nodes, TEXT_LONG_MAX);
+    set_number(o, "n_nodes", j->num_nodes);
+    set_number(o, "n_tasks", j->num_tasks);
+    set_number(o, "n_cpus", j->num_cpus);
+    set_number(o, "gpus", text_tres_gpus(j->tres_alloc_str ? j->tres_alloc_str : j->tres_req_str));
+    set(o, "exclude", hosts_json(j->exc_nodes));
+    set(o, "required", hosts_json(j->req_nodes));
+    set_text(o, "failed_node", failed_node(j), TEXT_MAX);
+    set_text(o, "batch_host", j->batch_host, TEXT_MAX);
+}
+
+json_t *job_json(job_info_t *j)
+{
+    json_t *o = json_object();
+
+    set_identity(o, j);
+    set_owner(o, j);
+    set_files(o, j);
+    set_state(o, j);
+    set_times(o, j);
+    set_places(o, j);
+    return o;
+}
+
+void job_look(const job_info_t *j, struct job_look *ret)
+{
+    *ret = (struct job_look){
+        .restarts = j->restart_cnt,
+        .uid = j->user_id,
+        .submit = j->submit_time,
+        .state = words_job_state(j->job_state),
+        .completing = j->job_state & JOB_COMPLETING,
+        .held = is_held(j),
+        .name = j->name ? j->name : "",
+    };
+}
+
+/* Makes j->list current. 0, or Slurm's errno. */
+static int refresh(struct jobs *j)
+{
+    job_info_msg_t *list = NULL;
+
+    if (slurm_load_jobs(j->list ? j->list->last_update : 0, &list, LOAD_FLAGS) != SLURM_SUCCESS)
+        return slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA ? 0 : slurm_get_errno();
+    if (j->list)
+        slurm_free_job_info_msg(j->list);
+    j->list = list;
+    j->is_told = false;
+    return 0;
+}
+
+static void write_list(job_info_msg_t *list, struct diff *told, struct answer *ret)
+{
+    bool news;
+
+    diff_begin(told, "jobs", &ret->list);
+    for (uint32_t i = 0; i < list->record_count; i++) {
+        json_t *record = job_json(&list->job_array[i]);
+
+        diff_add(told, json_string_value(json_object_get(record, "id")), record, &ret->list);
+        json_decref(record);
+    }
+    news = diff_end(told, &ret->list);
+    if (!news) {
+        strbuf_reset(&ret->list);
+        answer_set(ret, "unchanged", json_true());
+    }
+}
+
+void jobs_answer(struct jobs *j, const struct request *r, struct answer *ret)
+{
+    bool diff = false, fresh = false;
+    struct err e = {0};
+    int error;
+
+    if (request_flag(r, "diff", &diff, &e) == -EINVAL ||
+        request_flag(r, "fresh", &fresh, &e) == -EINVAL) {
+        answer_fail(ret, FAULT_INVALID_REQUEST, 0, "%s", e.text);
+        return;
+    }
+    error = refresh(j);
+    if (error) {
+        answer_slurm(ret, error, false, "the list of jobs");
+        return;
+    }
+    answer_set(ret, "time", json_integer(j->list->last_update));
+    if (fresh)
+        diff_forget(j->told);
+    if (diff && j->is_told && !fresh) {
+        answer_set(ret, "unchanged", json_true());
+        return;
+    }
+    write_list(j->list, diff ? j->told : NULL, ret);
+    j->is_told = diff || (j->is_told && !fresh);
+}
+
+bool job_id_of(const struct request *r, uint32_t *ret_id, struct answer *ret)
+{
+    const json_t *v = json_object_get(r->body, "job");
+    long long id = -1;
+
+    if (json_is_integer(v))
+        id = json_integer_value(v);
+    else if (json_is_string(v) && str_to_i64(json_string_value(v), &id) < 0)
+        id = -1;
+    if (id < 1 || id >= NO_VAL) {
+        answer_fail(ret, FAULT_INVALID_REQUEST, 0, "job is no job id, such as \"4242\"");
+        return false;
+    }
+    *ret_id = (uint32_t)id;
+    return true;
+}
+
+bool job_load(const struct request *r, job_info_msg_t **ret_list, job_info_t **ret_job,
+              struct answer *ret)
+{
+    job_info_msg_t *list = NULL;
+    uint32_t id;
+
+    if (!job_id_of(r, &id, ret))
+        return false;
+    if (slurm_load_job(&list, id, LOAD_FLAGS) != SLURM_SUCCESS) {
+        answer_slurm(ret, slurm_get_errno(), false, "the job");
+        return false;
+    }
+    /* The id of an array or a heterogeneous job brings all of it. */
+    for (uint32_t i = 0; i < list->record_count; i++) {
+        if (list->job_array[i].job_id == id) {
+            *ret_job = &list->job_array[i];
+            *ret_list = list;
+            return true;
+        }
+    }
+    slurm_free_job_info_msg(list);
+    answer_fail(ret, FAULT_NO_SUCH_JOB, 0, "there is no job %u", id);
+    return false;
+}
+
+void job_answer(const struct request *r, struct answer *ret)
+{
+    job_info_msg_t *list;
+    job_info_t *job;
+
+    if (!job_load(r, &list, &job, ret))
+        return;
+    answer_set(ret, "job", job_json(job));
+    slurm_free_job_info_msg(list);
+}
