@@ -65,6 +65,8 @@ static void emit_seen(struct translation *t)
     f->gpus = r->gpus;
     f->scheduled = true;
     f->id = r->id;
+    f->uid = r->uid != (uid_t)-1 ? r->uid : 0;
+    STR_COPY(f->label, r->label);
     f->interactive = !r->batch;
     emit(t, &e);
 }

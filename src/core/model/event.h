@@ -131,6 +131,8 @@ struct job_facts {
     bool scheduled;
     char name[64], partition[64], account[64], qos[64];
     uint32_t id;      /* the scheduler's own number of it; may be given away again */
+    char label[32];   /* as people write that: "25_3" of an array */
+    uint32_t uid;     /* of its user; 0 = root, or not known */
     bool interactive; /* srun, salloc: nothing can start it again */
 };
 

@@ -147,6 +147,8 @@ static const struct field job_facts_fields[] = {
     TEXT(struct job_facts, account),
     TEXT(struct job_facts, qos),
     NUMBER(struct job_facts, id),
+    TEXT(struct job_facts, label),
+    NUMBER(struct job_facts, uid),
     NUMBER(struct job_facts, interactive),
     END,
 };

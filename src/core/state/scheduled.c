@@ -64,6 +64,13 @@ void sched_seen(struct job *j, const struct job_facts *f)
     j->scheduled = f->scheduled;
     j->sched =
         (struct sched){.interactive = f->interactive, .mode = mode, .pending_since = USEC_NEVER};
+    j->sched.id = f->id;
+    j->sched.uid = f->uid;
+    STR_COPY(j->sched.label, f->label);
+    STR_COPY(j->sched.user, f->user);
+    STR_COPY(j->sched.name, f->name);
+    STR_COPY(j->sched.account, f->account);
+    STR_COPY(j->sched.qos, f->qos);
     STR_COPY(j->sched.partition, f->partition);
 }
 

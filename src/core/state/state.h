@@ -132,6 +132,8 @@ struct keep_out {
 
 /* What is known and asked of a job that a scheduler starts. */
 struct sched {
+    uint32_t id, uid; /* as in job_facts */
+    char label[32], user[64], name[64], account[64], qos[64];
     bool interactive;
     char partition[64];
     enum mode mode;
