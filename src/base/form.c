@@ -184,9 +184,9 @@ static cyaml_config_t config_for(struct complaint *c)
 
 /* ---- in other words ---- */
 
-static const cyaml_schema_value_t *field_value(const cyaml_schema_value_t *at, const char *key)
+static const cyaml_schema_value_t *field_value(const cyaml_schema_field_t *fields, const char *key)
 {
-    for (const cyaml_schema_field_t *f = at->mapping.fields; f->key; f++)
+    for (const cyaml_schema_field_t *f = fields; f->key; f++)
         if (streq(f->key, key))
             return &f->value;
     return NULL;
@@ -199,7 +199,7 @@ static const cyaml_schema_value_t *walk(const cyaml_schema_value_t *at, const st
         if (c->levels[i][0] == '[')
             at = at->type == CYAML_SEQUENCE ? at->sequence.entry : NULL;
         else
-            at = at->type == CYAML_MAPPING ? field_value(at, c->levels[i]) : NULL;
+            at = at->type == CYAML_MAPPING ? field_value(at->mapping.fields, c->levels[i]) : NULL;
     }
     return at;
 }
@@ -353,6 +353,57 @@ static int tell_syntax(const struct form_text *t, struct err *e)
                     plain_words(p.problem));
     yaml_parser_delete(&p);
     return r;
+}
+
+/* ---- which form ---- */
+
+struct key_count {
+    const cyaml_schema_field_t *fields;
+    unsigned n, depth;
+    bool is_value; /* of the mapping at the top, the next node */
+};
+
+static void count_key(struct key_count *c, const yaml_event_t *e)
+{
+    switch (e->type) {
+    case YAML_MAPPING_START_EVENT:
+    case YAML_SEQUENCE_START_EVENT:
+        c->depth++;
+        return;
+    case YAML_MAPPING_END_EVENT:
+    case YAML_SEQUENCE_END_EVENT:
+        c->depth--;
+        break;
+    case YAML_SCALAR_EVENT:
+        if (c->depth == 1 && !c->is_value)
+            c->n += field_value(c->fields, (const char *)e->data.scalar.value) != NULL;
+        break;
+    case YAML_ALIAS_EVENT:
+        break;
+    default:
+        return;
+    }
+    if (c->depth == 1)
+        c->is_value = !c->is_value;
+}
+
+unsigned form_known_keys(const struct form_text *t, const cyaml_schema_field_t *fields)
+{
+    struct key_count c = {.fields = fields};
+    yaml_parser_t p;
+    yaml_event_t event;
+    bool more = true;
+
+    if (!yaml_parser_initialize(&p))
+        return 0;
+    yaml_parser_set_input_string(&p, (const unsigned char *)t->text, t->len);
+    while (more && yaml_parser_parse(&p, &event)) {
+        more = event.type != YAML_DOCUMENT_END_EVENT && event.type != YAML_STREAM_END_EVENT;
+        count_key(&c, &event);
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&p);
+    return c.n;
 }
 
 /* ---- loading ---- */

@@ -26,4 +26,7 @@ void form_free(const cyaml_schema_value_t *schema, void *object);
  * that path as there is: libcyaml does not keep the place of a value. */
 unsigned form_line_of(const struct form_text *t, const char *path);
 
+/* How many keys at the top of the text the fields know: tells which form it is meant to have. */
+unsigned form_known_keys(const struct form_text *t, const cyaml_schema_field_t *fields);
+
 #endif

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* reknit config: whether a policy file is sound, and which policy would hold. */
+/* reknit config: whether a policy or reknitd's configuration is sound, and what would hold. */
 
 #include "cli/options.h"
 
 #include "base/log.h"
+#include "config/daemon_file.h"
+#include "config/keys.h"
 #include "config/policy_file.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 extern const struct verb verb_config;
 
@@ -21,48 +25,137 @@ static void print_doubt(void *ctx, const char *text)
     printf("  but %s\n", text);
 }
 
-static int check(const char *where, const struct policy *p)
+static int complain(const struct err *e)
 {
-    printf("%s: sound\n", where);
-    policy_doubts(p, print_doubt, NULL);
+    log_error("%s", e->text);
+    return EXIT_TROUBLE;
+}
+
+/* ---- policies ---- */
+
+/* path NULL: the built-in one. */
+static int check_policy(const char *path)
+{
+    struct err e = {0};
+    struct policy p;
+
+    policy_default(&p);
+    if (path && policy_load(path, &p, &e) < 0)
+        return complain(&e);
+    printf("%s: sound\n", path ? path : BUILT_IN);
+    policy_doubts(&p, print_doubt, NULL);
     return EXIT_OK;
 }
 
-static int show(const char *where, const struct policy *p)
+static int show_policy(const char *path)
 {
     _cleanup_strbuf_ struct strbuf text = {0};
+    struct err e = {0};
+    struct policy p;
 
-    policy_format(p, &text);
+    policy_default(&p);
+    if (path && policy_load(path, &p, &e) < 0)
+        return complain(&e);
+    policy_format(&p, &text);
+    printf("# %s\n%s", path ? path : BUILT_IN, strbuf_str(&text));
+    return EXIT_OK;
+}
+
+/* ---- reknitd's configuration, with its drop-ins ---- */
+
+static struct daemon_config *load_daemon(const char *path)
+{
+    char drop_ins[PATH_MAX];
+    bool more = daemon_config_drop_ins(path, drop_ins, sizeof(drop_ins));
+    struct daemon_config *c = NULL;
+    struct err e = {0};
+
+    if (daemon_config_load(path, more ? drop_ins : NULL, &c, &e) < 0)
+        complain(&e);
+    return c;
+}
+
+/* What is said of a file holds for its drop-ins too. */
+static void say_where(const char *path, char *ret, size_t size)
+{
+    char drop_ins[PATH_MAX];
+
+    if (daemon_config_drop_ins(path, drop_ins, sizeof(drop_ins)) && access(drop_ins, F_OK) == 0)
+        str_printf(ret, size, "%s and %s", path, drop_ins);
+    else
+        str_copy(ret, size, path);
+}
+
+static int check_daemon(const char *path)
+{
+    _cleanup_(daemon_config_freep) struct daemon_config *c = load_daemon(path);
+    char where[PATH_MAX];
+
+    if (!c)
+        return EXIT_TROUBLE;
+    say_where(path, where, sizeof(where));
+    printf("%s: sound\n", where);
+    daemon_config_doubts(c, print_doubt, NULL);
+    return EXIT_OK;
+}
+
+static int show_daemon(const char *path)
+{
+    _cleanup_(daemon_config_freep) struct daemon_config *c = load_daemon(path);
+    _cleanup_strbuf_ struct strbuf text = {0};
+    char where[PATH_MAX];
+
+    if (!c)
+        return EXIT_TROUBLE;
+    say_where(path, where, sizeof(where));
+    daemon_config_format(c, &text);
     printf("# %s\n%s", where, strbuf_str(&text));
     return EXIT_OK;
 }
 
-/* The file that is named, or the one that `reknit run` would find, or none. */
-static int load(const char *named, struct policy *ret, const char **ret_where)
-{
-    static char found[PATH_MAX];
-    struct err e = {0};
+/* ---- which ---- */
 
-    *ret_where = named;
-    if (!named && policy_find(found, sizeof(found)) == 0)
-        *ret_where = found;
-    if (!*ret_where) {
-        policy_default(ret);
-        *ret_where = BUILT_IN;
-        return EXIT_OK;
-    }
-    if (policy_load(*ret_where, ret, &e) < 0) {
-        log_error("%s", e.text);
+/* -errno: it cannot be read. */
+static int is_daemon(const char *path)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+    int r = file_read(path, DAEMON_FILE_MAX, &b);
+    struct form_text text = {path, strbuf_str(&b), b.len};
+
+    if (r < 0 && r != -EFBIG)
+        log_error("%s: %s", path, strerror(-r));
+    return r < 0 && r != -EFBIG ? r : daemon_config_is_meant(&text);
+}
+
+static int one_file(const char *path, bool show)
+{
+    int daemon = is_daemon(path);
+
+    if (daemon < 0)
         return EXIT_TROUBLE;
-    }
-    return EXIT_OK;
+    if (daemon > 0)
+        return show ? show_daemon(path) : check_daemon(path);
+    return show ? show_policy(path) : check_policy(path);
+}
+
+/* The policy that `reknit run` would find, and what reknitd would. */
+static int what_is_found(bool show)
+{
+    char found[PATH_MAX];
+    const char *policy = policy_find(found, sizeof(found)) == 0 ? found : NULL;
+    int r = EXIT_OK;
+
+    if (show)
+        return show_policy(policy);
+    if (access(DAEMON_CONFIG_PATH, F_OK) == 0 || access(DAEMON_CONFIG_DROP_INS, F_OK) == 0)
+        r = check_daemon(DAEMON_CONFIG_PATH);
+    return check_policy(policy) == EXIT_OK ? r : EXIT_TROUBLE;
 }
 
 static int run_config(int argc, char **argv)
 {
-    const char *what, *where;
-    struct policy p;
-    int r;
+    const char *what;
+    bool show;
 
     if (options_next(&verb_config, argc, argv) != OPTION_END)
         return EXIT_USAGE;
@@ -71,26 +164,27 @@ static int run_config(int argc, char **argv)
         return usage_error("config", "say what to do: check or show");
     if (argc - optind > 2)
         return usage_error("config", "one file at a time");
-    r = load(argv[optind + 1], &p, &where);
-    if (r != EXIT_OK)
-        return r;
-    return streq(what, "check") ? check(where, &p) : show(where, &p);
+    show = streq(what, "show");
+    return argv[optind + 1] ? one_file(argv[optind + 1], show) : what_is_found(show);
 }
 
 const struct verb verb_config = {
     .name = "config",
-    .summary = "check a policy file, show the policy that holds",
+    .summary = "check a policy or reknitd's configuration, show what holds",
     .help = "usage: reknit config check [FILE]\n"
             "       reknit config show [FILE]\n"
             "\n"
-            "check  Reads a policy and says whether it is sound; if not, where and why; and\n"
-            "       which values have no effect because of others.\n"
-            "show   Prints the whole policy that FILE makes, with what it leaves to the\n"
-            "       default.\n"
+            "check  Reads a policy, or reknitd's configuration, and says whether it is sound;\n"
+            "       if not, where and why; and which values are surely not meant.\n"
+            "show   Prints the whole of it, with what FILE leaves to the default.\n"
             "\n"
-            "Without FILE, the one that 'reknit run' uses when it is given none: the first of\n"
-            "$XDG_CONFIG_HOME/reknit/policy.yaml (or ~/.config/reknit/policy.yaml) and\n"
-            "/etc/reknit/policy.yaml, else the built-in default.\n"
+            "Which of the two FILE is, its keys tell. With reknitd.yaml go the files of the\n"
+            "folder reknitd.d beside it.\n"
+            "\n"
+            "Without FILE: the policy that 'reknit run' uses when it is given none, the first\n"
+            "of $XDG_CONFIG_HOME/reknit/policy.yaml (or ~/.config/reknit/policy.yaml) and\n"
+            "/etc/reknit/policy.yaml, else the built-in default. 'check' checks\n"
+            "/etc/reknit/reknitd.yaml too, where there is one.\n"
             "\n"
             "Exit status: 0 sound, 1 not sound or not readable, 2 wrong usage.\n",
     .options = options,

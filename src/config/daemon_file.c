@@ -94,6 +94,16 @@ static int add_file(struct daemon_config *c, const char *path, struct err *e)
     return daemon_config_add(c, &text, e);
 }
 
+bool daemon_config_drop_ins(const char *path, char *ret, size_t size)
+{
+    size_t n = strlen(path);
+
+    if (!str_endswith(path, ".yaml") || n + 1 > size + 3)
+        return false;
+    str_printf(ret, size, "%.*s.d", (int)(n - 5), path);
+    return true;
+}
+
 static int is_drop_in(const struct dirent *d)
 {
     return d->d_name[0] != '.' && str_endswith(d->d_name, ".yaml");

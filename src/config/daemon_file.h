@@ -115,6 +115,13 @@ int daemon_config_load(const char *main_path, const char *drop_in_dir, struct da
 int daemon_config_add(struct daemon_config *c, const struct form_text *text, struct err *e);
 int daemon_config_check(const struct daemon_config *c, struct err *e);
 
+/* Where the drop-ins of the file at path are: "x/reknitd.yaml" has them in "x/reknitd.d". Whether
+ * it may have any. */
+bool daemon_config_drop_ins(const char *path, char *ret, size_t size);
+
+/* Whether a text, or else the file's name, looks like this rather than like a policy. */
+bool daemon_config_is_meant(const struct form_text *text);
+
 /* Calls fn for each thing that is sound, but surely not meant. */
 void daemon_config_doubts(const struct daemon_config *c, void (*fn)(void *ctx, const char *text),
                           void *ctx);

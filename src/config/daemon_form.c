@@ -375,6 +375,14 @@ int daemon_config_add(struct daemon_config *c, const struct form_text *text, str
     return r;
 }
 
+bool daemon_config_is_meant(const struct form_text *text)
+{
+    unsigned ours = form_known_keys(text, daemon_fields);
+    unsigned others = form_known_keys(text, policy_form_fields);
+
+    return ours != others ? ours > others : strstr(text->name, "reknitd") != NULL;
+}
+
 /* ---- writing ---- */
 
 static void write_keys(struct strbuf *out, const char *indent, const struct key *rows, size_t n,

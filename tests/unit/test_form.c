@@ -208,6 +208,30 @@ static void entries_are_found_where_they_stand(void **state)
     assert_int_equal(form_line_of(&t, "b[2]"), 9);
 }
 
+static void known_keys_are_counted(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned n;
+    } cases[] = {
+        {"", 0},
+        {"title", 0},
+        {"- title: a\n", 0},
+        {"title: a\n", 1},
+        {"x: title\nspecial: {title: b}\n'dishes': [{dishes: 1}]\n", 2},
+        {"{title: [], x: *y, dishes: 1}\n", 2},
+        {"title: a\nspecial: [\n", 2},
+        {"title: a\n---\ndishes: []\n", 1},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct form_text t = {"m.yaml", cases[i].text, strlen(cases[i].text)};
+
+        if (form_known_keys(&t, menu_fields) != cases[i].n)
+            fail_msg("'%s': %u", cases[i].text, form_known_keys(&t, menu_fields));
+    }
+}
+
 static void words_that_are_alike_are_near(void **state)
 {
     assert_int_equal(str_distance("", ""), 0);
@@ -230,6 +254,7 @@ int main(void)
         cmocka_unit_test(hostile_text_is_made_harmless),
         cmocka_unit_test(keys_are_found_where_they_stand),
         cmocka_unit_test(entries_are_found_where_they_stand),
+        cmocka_unit_test(known_keys_are_counted),
         cmocka_unit_test(words_that_are_alike_are_near),
     };
 
