@@ -107,6 +107,7 @@ def test_a_partitioned_node_keeps_its_rank(cluster):
     cluster.await_end(job)
     assert running.stat(task.pid)[0] != "Z"
     cluster.heal_node(task.node)
+    cluster.set_node(task.node, "RESUME")
     cluster.await_nodes()
     await_true("the rank's end once its node is back", lambda: not cluster.pids(job))
 
