@@ -67,6 +67,9 @@ static const char *const migrations[] = {
     "  BEGIN SELECT raise(ABORT, 'the journal is append-only'); END;"
     "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
     "  BEGIN SELECT raise(ABORT, 'the journal is append-only'); END;",
+    /* Most events are signals and ticks, and nobody asks for those of all jobs at once. */
+    "CREATE INDEX event_by_job ON event (job, seq);"
+    "CREATE INDEX event_by_kind ON event (kind, seq) WHERE kind <> 'signal' AND kind <> 'tick';",
 };
 
 #define SCHEMA_VERSION ((int)ARRAY_SIZE(migrations))
@@ -207,8 +210,8 @@ static int check_schema(struct journal *j, enum journal_mode mode, struct err *e
     if (version > SCHEMA_VERSION)
         return err_set(e, -EPROTO, "written by a newer release (schema %d, this one knows %d)",
                        (int)version, SCHEMA_VERSION);
-    j->empty = version < 1 && mode == JOURNAL_READ;
-    return mode == JOURNAL_READ ? 0 : migrate(j, (int)version, e);
+    j->empty = version < 1 && mode != JOURNAL_WRITE;
+    return mode != JOURNAL_WRITE ? 0 : migrate(j, (int)version, e);
 }
 
 /* The name as a URI (sqlite.org/uri.html): what would mean something else is escaped. */
@@ -259,7 +262,7 @@ static int open_file(struct journal *j, const char *path, enum journal_mode mode
         if (access(path, R_OK) < 0)
             return err_set(e, -errno, "%s", strerror(errno));
         flags |= SQLITE_OPEN_READONLY;
-        if (!has_wal(path))
+        if (mode == JOURNAL_READ && !has_wal(path))
             strbuf_adds(&uri, "?immutable=1");
     }
     if (sqlite3_open_v2(strbuf_str(&uri), &j->db, flags, NULL) != SQLITE_OK)
@@ -315,7 +318,7 @@ static int open_all(struct journal *j, const char *path, enum journal_mode mode,
         r = run_sql(j, "PRAGMA journal_mode=WAL; PRAGMA cache_size=-512", e);
     if (r >= 0)
         r = check_schema(j, mode, e);
-    if (r >= 0)
+    if (r >= 0 && mode != JOURNAL_ASK)
         r = look_twice(j, path, e);
     if (r >= 0 && mode == JOURNAL_WRITE)
         r = prepare_writer(j, e);
@@ -462,19 +465,59 @@ int journal_commit(struct journal *j, struct journal_batch *b, bool durable, str
     return 0;
 }
 
-int journal_read(struct journal *j, uint64_t after, struct journal_cursor **ret, struct err *e)
+/* The words for a choice; what comes from outside is bound, not written into it. */
+static void choice_sql(const struct journal_choice *c, struct strbuf *sql)
 {
-    static const char sql[] = "SELECT seq, parent, time_us, kind, job, attempt, body FROM event"
-                              " WHERE seq > ? ORDER BY seq";
+    uint64_t frequent = UINT64_C(1) << EVENT_SIGNAL | UINT64_C(1) << EVENT_TICK;
+    bool job = c->job || c->id;
+
+    strbuf_adds(sql, "SELECT seq, parent, time_us, kind, job, attempt, body FROM event"
+                     " WHERE seq > ?1 AND seq < ?2");
+    if (c->job)
+        strbuf_adds(sql, " AND job = ?3");
+    if (c->id)
+        strbuf_adds(sql, " AND job > ?3 || '-' AND job < ?3 || '.'");
+    if (c->kinds != 0) {
+        const char *sep = " AND kind IN (";
+
+        for (int k = 0; k < EVENT_MAX; k++)
+            if (c->kinds & UINT64_C(1) << k) {
+                strbuf_addf(sql, "%s'%s'", sep, event_kind_name((enum event_kind)k));
+                sep = ",";
+            }
+        strbuf_addc(sql, ')');
+        /* In the words of the index, or it is not used; for several kinds, it would sort. */
+        if ((c->kinds & frequent) == 0 && !job && (c->kinds & (c->kinds - 1)) == 0)
+            strbuf_adds(sql, " AND kind <> 'signal' AND kind <> 'tick'");
+    }
+    strbuf_adds(sql, c->newest_first ? " ORDER BY seq DESC" : " ORDER BY seq");
+}
+
+int journal_select(struct journal *j, const struct journal_choice *c, struct journal_cursor **ret,
+                   struct err *e)
+{
+    _cleanup_strbuf_ struct strbuf sql = {0};
+    const char *job = c->job ? c->job : c->id;
     sqlite3_stmt *select = NULL;
 
-    if (!j->empty && sqlite3_prepare_v2(j->db, sql, -1, &select, NULL) != SQLITE_OK)
+    assert(!(c->job && c->id) && c->kinds >> EVENT_MAX == 0);
+    choice_sql(c, &sql);
+    if (!j->empty && sqlite3_prepare_v2(j->db, strbuf_str(&sql), -1, &select, NULL) != SQLITE_OK)
         return db_error(j->db, e);
-    if (select)
-        sqlite3_bind_int64(select, 1, (int64_t)after);
+    if (select) {
+        sqlite3_bind_int64(select, 1, (int64_t)c->after);
+        sqlite3_bind_int64(select, 2, c->below > 0 ? (int64_t)c->below : INT64_MAX);
+        if (job)
+            sqlite3_bind_text(select, 3, job, -1, SQLITE_TRANSIENT);
+    }
     *ret = xnew(struct journal_cursor);
     (*ret)->select = select;
     return 0;
+}
+
+int journal_read(struct journal *j, uint64_t after, struct journal_cursor **ret, struct err *e)
+{
+    return journal_select(j, &(struct journal_choice){.after = after}, ret, e);
 }
 
 struct journal_cursor *journal_cursor_free(struct journal_cursor *c)

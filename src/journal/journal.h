@@ -14,6 +14,7 @@ struct journal;
 enum journal_mode {
     JOURNAL_WRITE, /* creates the file, or brings an older one to the present schema */
     JOURNAL_READ,
+    JOURNAL_ASK, /* beside its writer, to look things up: no stock is taken of it */
 };
 
 /* -ENOENT, -EACCES, -ENOSPC, ...; -EBADMSG: no journal; -EPROTO: written by a newer release. */
@@ -47,6 +48,17 @@ struct journal_cursor *journal_cursor_free(struct journal_cursor *c);
 DEFINE_CLEANUP(struct journal_cursor *, journal_cursor_free);
 /* 1 and the event, 0 at the end, negative errno. */
 int journal_next(struct journal_cursor *c, struct event *ret, struct err *e);
+
+/* Some of the events. Zeroed: all of them, ascending. */
+struct journal_choice {
+    const char *job;       /* of that job alone; NULL = of any, and of none */
+    const char *id;        /* of jobs whose name is ID-anything */
+    uint64_t kinds;        /* a bit for each kind; 0 = all */
+    uint64_t after, below; /* seq, both exclusive; below 0 = to the end */
+    bool newest_first;
+};
+int journal_select(struct journal *j, const struct journal_choice *c, struct journal_cursor **ret,
+                   struct err *e);
 
 /* Hands over all events after that number. 0 or negative errno. */
 int journal_each(struct journal *j, uint64_t after,

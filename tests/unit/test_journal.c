@@ -488,6 +488,66 @@ static void a_newer_schema_is_refused(void **state)
     expect_refusal(JOURNAL_WRITE, -EPROTO, "newer release");
 }
 
+static void commit_of(struct journal *j, uint64_t seq, enum event_kind kind, const char *job)
+{
+    _cleanup_(journal_batch_freep) struct journal_batch *b = journal_batch_new();
+    struct event *e = xnew(struct event);
+
+    *e = (struct event){.seq = seq, .time_us = (usec_t)seq, .kind = kind};
+    STR_COPY(e->job, job);
+    journal_batch_add(b, e);
+    assert_int_equal(journal_commit(j, b, false, NULL), 0);
+    free(e);
+}
+
+/* "3 5 " */
+static const char *chosen(struct journal *j, const struct journal_choice *choice)
+{
+    static char text[128];
+    struct journal_cursor *c = NULL;
+    struct event *e = xnew(struct event);
+    size_t n = 0;
+
+    text[0] = '\0';
+    assert_int_equal(journal_select(j, choice, &c, NULL), 0);
+    while (journal_next(c, e, NULL) > 0)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%d ", (int)e->seq);
+    journal_cursor_free(c);
+    free(e);
+    return text;
+}
+
+#define BIT(kind) (UINT64_C(1) << (kind))
+
+static void events_are_chosen_by_job_kind_and_place(void **state)
+{
+    struct journal *w = open_journal(JOURNAL_WRITE), *j;
+
+    (void)state;
+    commit_of(w, 1, EVENT_JOB_SEEN, "42-100");
+    commit_of(w, 2, EVENT_SIGNAL, "42-100");
+    j = open_journal(JOURNAL_ASK);
+    commit_of(w, 3, EVENT_JOB_SEEN, "421-7");
+    commit_of(w, 4, EVENT_TICK, "");
+    commit_of(w, 5, EVENT_JOB_SEEN, "42-200"); /* after it was opened: seen all the same */
+    commit_of(w, 6, EVENT_VERDICT, "42-100");
+
+#define CHOOSE(...) chosen(j, &(struct journal_choice){__VA_ARGS__})
+    assert_string_equal(CHOOSE(.after = 0), "1 2 3 4 5 6 ");
+    assert_string_equal(CHOOSE(.after = 1, .below = 5), "2 3 4 ");
+    assert_string_equal(CHOOSE(.job = "42-100"), "1 2 6 ");
+    assert_string_equal(CHOOSE(.job = "42-100", .kinds = BIT(EVENT_SIGNAL)), "2 ");
+    assert_string_equal(CHOOSE(.job = "42"), "");
+    assert_string_equal(CHOOSE(.id = "42", .kinds = BIT(EVENT_JOB_SEEN), .newest_first = true),
+                        "5 1 ");
+    assert_string_equal(CHOOSE(.id = "4"), "");
+    assert_string_equal(CHOOSE(.job = "' OR 1 --"), "");
+    assert_string_equal(CHOOSE(.kinds = BIT(EVENT_JOB_SEEN), .newest_first = true), "5 3 1 ");
+    assert_string_equal(CHOOSE(.kinds = BIT(EVENT_JOB_SEEN) | BIT(EVENT_VERDICT)), "1 3 5 6 ");
+    journal_free(j);
+    journal_free(w);
+}
+
 static void a_journal_that_was_hardly_begun_is_empty(void **state)
 {
     struct journal *j;
@@ -612,6 +672,7 @@ int main(void)
         WITH_FOLDER(it_is_append_only),
         WITH_FOLDER(other_files_are_refused),
         WITH_FOLDER(a_newer_schema_is_refused),
+        WITH_FOLDER(events_are_chosen_by_job_kind_and_place),
         WITH_FOLDER(a_journal_that_was_hardly_begun_is_empty),
         WITH_FOLDER(numbers_out_of_range_are_refused),
         WITH_FOLDER(a_full_disk_is_an_error_and_no_loss),

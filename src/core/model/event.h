@@ -206,6 +206,7 @@ struct request_facts {
     int32_t signal;
     uint64_t of; /* seq of the decision that is approved or rejected */
     char who[64];
+    char why[128]; /* in that person's words; "" = not said */
 };
 
 struct mode_facts {

@@ -363,6 +363,7 @@ static const struct field request_fields[] = {
     NUMBER(struct request_facts, signal),
     NUMBER(struct request_facts, of),
     TEXT(struct request_facts, who),
+    TEXT(struct request_facts, why),
     END,
 };
 
