@@ -139,8 +139,12 @@ void cancel_answer(const struct request *r, struct answer *ret)
         answer_fail(ret, FAULT_ALREADY_DONE, 0, "it has ended");
         return;
     }
+    if (job_is_array_rest(t.job)) {
+        answer_fail(ret, FAULT_NOT_ALLOWED, 0, "they are several tasks, none of which has begun");
+        return;
+    }
     /* The number of an array's last task is that of the whole array, too. */
-    if (t.job->array_job_id && t.job->array_task_id != NO_VAL)
+    if (job_is_array_task(t.job))
         STR_PRINTF(name, "%u_%u", t.job->array_job_id, t.job->array_task_id);
     else
         STR_PRINTF(name, "%u", t.job->job_id);
@@ -176,8 +180,7 @@ static int set_eligible(struct update *u, const json_t *v, struct err *e)
     if (!json_is_integer(v) || json_integer_value(v) < 1)
         return err_set(e, -EINVAL, "eligible is no time");
     if (u->target->look.state != SCHED_PENDING || u->target->look.completing)
-        return err_set(e, -ESTALE, "a start time is only kept by a job that waits and is not %s",
-                       u->target->look.completing ? "completing" : "in another state");
+        return err_set(e, -ESTALE, "only a job that is pending, and completing no more, keeps one");
     u->message.begin_time = json_integer_value(v);
     return 0;
 }

@@ -52,6 +52,8 @@ bool node_load(const struct request *r, node_info_msg_t **ret_list, node_info_t 
 json_t *job_json(job_info_t *job);
 json_t *node_json(const node_info_t *node);
 void job_look(const job_info_t *job, struct job_look *ret);
+bool job_is_array_task(const job_info_t *job);
+bool job_is_array_rest(const job_info_t *job); /* those that have no record of their own yet */
 
 /* The member "job" of the request as a number (jobs.c); false: ret tells why not. */
 bool job_id_of(const struct request *r, uint32_t *ret_id, struct answer *ret);

@@ -66,16 +66,21 @@ static json_t *id_json(uint32_t id)
     return json_sprintf("%u", id);
 }
 
-static bool is_array_task(const job_info_t *j)
+bool job_is_array_task(const job_info_t *j)
 {
     return j->array_job_id && j->array_task_id != NO_VAL;
 }
 
+bool job_is_array_rest(const job_info_t *j)
+{
+    return !job_is_array_task(j) && j->array_task_str;
+}
+
 static json_t *label_json(const job_info_t *j)
 {
-    if (is_array_task(j))
+    if (job_is_array_task(j))
         return json_sprintf("%u_%u", j->array_job_id, j->array_task_id);
-    if (j->array_task_str)
+    if (job_is_array_rest(j))
         return json_sprintf("%u_[%.200s]", j->array_job_id, j->array_task_str);
     if (j->het_job_id)
         return json_sprintf("%u+%u", j->het_job_id, j->het_job_offset);
@@ -86,10 +91,10 @@ static void set_identity(json_t *o, const job_info_t *j)
 {
     json_t *array = json_null(), *het = json_null();
 
-    if (is_array_task(j))
+    if (job_is_array_task(j))
         array = json_pack("{s:o, s:I}", "job", id_json(j->array_job_id), "task",
                           (json_int_t)j->array_task_id);
-    else if (j->array_task_str)
+    else if (job_is_array_rest(j))
         array = json_pack("{s:o, s:o}", "job", id_json(j->array_job_id), "tasks",
                           text_json(j->array_task_str, TEXT_MAX));
     if (j->het_job_id)
@@ -125,7 +130,7 @@ static void set_files(json_t *o, job_info_t *j)
     set_text(o, "work_dir", j->work_dir, TEXT_PATH_MAX);
     set_text(o, "stdout", j->std_out, TEXT_PATH_MAX);
     set_text(o, "stderr", j->std_err, TEXT_PATH_MAX);
-    if (j->batch_flag) {
+    if (j->batch_flag && !job_is_array_rest(j)) {
         slurm_get_job_stdout(out, sizeof(out), j);
         slurm_get_job_stderr(err, sizeof(err), j);
     }

@@ -130,7 +130,7 @@ static int serve(struct adapter *a)
     _cleanup_strbuf_ struct strbuf in = {0};
     static char chunk[READ_CHUNK];
     bool skip = false;
-    int r = say_hello();
+    int r = 0;
 
     while (r == 0) {
         ssize_t n = read(STDIN_FILENO, chunk, sizeof(chunk));
@@ -173,9 +173,11 @@ static int once(struct adapter *a, const char *request)
 static int run(const char *request)
 {
     struct adapter *a;
-    int r;
+    int r = request ? 0 : say_hello();
 
-    slurm_init(NULL);
+    if (r < 0)
+        return EXIT_FAILURE;
+    slurm_init(NULL); /* may ask the network; ends the program where there is no configuration */
     deadline_init(STDOUT_FILENO);
     a = adapter_new();
     r = request ? once(a, request) : serve(a);

@@ -209,9 +209,14 @@ static bool is_broken_off(int number)
 
 enum fault words_fault(int slurm_errno, bool acting)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
-        if (faults[i].number == slurm_errno)
-            return faults[i].fault;
+    for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
+        if (faults[i].number != slurm_errno)
+            continue;
+        /* A step is looked for of a job that waits. */
+        if (!acting && faults[i].fault == FAULT_ALREADY_DONE)
+            return FAULT_NO_SUCH_JOB;
+        return faults[i].fault;
+    }
     if (slurm_errno <= 0) /* it failed and does not say how */
         return acting ? FAULT_UNKNOWN : FAULT_FAILED;
     if (is_broken_off(slurm_errno))
