@@ -141,6 +141,15 @@ static void on_gap(void *ctx, const char *path, const char *text)
     a->handlers.gap(a->ctx, path, text);
 }
 
+/* What is held was there before. */
+static void on_anew(void *ctx, uint32_t file)
+{
+    struct attempt *a = ctx;
+
+    a->held_until = coalesce_flush(a->coalesce, mono_us(), true);
+    a->handlers.anew(a->ctx, file);
+}
+
 static bool is_read(const struct attempt *a, uint64_t dev, uint64_t ino)
 {
     VEC_FOREACH (&a->files, f)
@@ -185,8 +194,11 @@ static const struct entry_file *find_file(const struct attempt *a, const char *p
 
 static void add_file(struct attempt *a, const char *path, enum stream_mode mode)
 {
-    static const struct stream_handlers handlers = {
-        .signal = on_signal, .gap = on_gap, .opened = on_opened, .trouble = on_trouble};
+    static const struct stream_handlers handlers = {.signal = on_signal,
+                                                    .gap = on_gap,
+                                                    .anew = on_anew,
+                                                    .opened = on_opened,
+                                                    .trouble = on_trouble};
     const struct attempt_mark *mark = find_mark(&a->resumed, path);
     const struct attempt_mark *before = find_mark(&a->before, path);
     struct stream_begin begin = {.started_us = a->options.started_us, .mode = mode};

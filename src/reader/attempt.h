@@ -22,6 +22,7 @@ struct attempt_handlers {
     void (*signal)(void *ctx, const struct signal *s);
     void (*file)(void *ctx, uint32_t file, const char *path, const char *trouble);
     void (*gap)(void *ctx, const char *path, const char *text);
+    void (*anew)(void *ctx, uint32_t file);
     void (*marks)(void *ctx); /* attempt_marks() has news, and all signals before are out */
     void (*drained)(void *ctx);
 };

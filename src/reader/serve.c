@@ -19,6 +19,7 @@
  *
  *   {"kind":"file","file":0,"path":P,"trouble":null|"why it cannot be read"}
  *   {"kind":"marks","marks":[M..]}        all that stands before them was told before
+ *   {"kind":"anew","file":0}              its offsets count from the beginning again
  *   {"kind":"gap","text":"..."}           something will never be told
  *   {"kind":"drained"}
  *
@@ -117,6 +118,15 @@ static void on_gap(void *ctx, const char *path, const char *text)
     str_sanitize(clean, sizeof(clean), path, strlen(path));
     STR_PRINTF(whole, "%s%s%s", clean, *clean ? ": " : "", text);
     json_object_set_new(t, "text", json_string(whole));
+    tell(j->server, t);
+}
+
+static void on_anew(void *ctx, uint32_t file)
+{
+    struct job *j = ctx;
+    json_t *t = about(j, "anew");
+
+    json_object_set_new(t, "file", json_integer(file));
     tell(j->server, t);
 }
 
@@ -296,6 +306,7 @@ static void replace_attempt(struct job *j, uint32_t number, usec_t started_us)
     static const struct attempt_handlers handlers = {.signal = on_signal,
                                                      .file = on_file,
                                                      .gap = on_gap,
+                                                     .anew = on_anew,
                                                      .marks = on_marks,
                                                      .drained = on_drained};
     struct attempt_options o = {

@@ -136,6 +136,7 @@ static void place_first(struct stream *s)
         place(s, mark->offset, mark->line);
     } else if (mark->ino != 0) {
         tell_gap(s, "it was replaced or written anew while nobody read it");
+        s->handlers.anew(s->ctx, s->file);
         place(s, 0, 1);
     } else if (before->ino != 0 && tail_knows(s->tail, before)) {
         place(s, before->offset, before->line);
@@ -275,6 +276,7 @@ static void begin_anew(struct stream *s)
                  (unsigned long long)lost);
         tell_gap(s, text);
     }
+    s->handlers.anew(s->ctx, s->file);
     place(s, tail_offset(s->tail), 1);
 }
 
@@ -290,6 +292,7 @@ static int go_over(struct stream *s)
         return r;
     if (!opened(s))
         return 0;
+    s->handlers.anew(s->ctx, s->file);
     place(s, 0, 1);
     return read_turn(s);
 }

@@ -22,6 +22,7 @@ struct stream_begin {
 struct stream_handlers {
     void (*signal)(void *ctx, const struct signal *s);
     void (*gap)(void *ctx, const char *path, const char *text);
+    void (*anew)(void *ctx, uint32_t file); /* offsets count from the beginning again */
     /* Whether it may be read: not if another stream reads the same file. */
     bool (*opened)(void *ctx, const char *path, uint64_t dev, uint64_t ino);
     void (*trouble)(void *ctx, uint32_t file, const char *path, const char *text); /* NULL: none */

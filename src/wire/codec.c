@@ -259,3 +259,30 @@ int codec_json_event(const json_t *j, struct event *ret, struct err *e)
     r = decode_fields(event_fields, j, ret, e);
     return r >= 0 && !event_is_sane(ret) ? codec_refuse_numbers(e) : r;
 }
+
+static void sanitize_text(char *text, size_t size)
+{
+    char raw[1024];
+    size_t n = strnlen(text, size < sizeof(raw) ? size : sizeof(raw));
+
+    memcpy(raw, text, n);
+    str_sanitize(text, size, raw, n);
+}
+
+static void sanitize_fields(const struct field *fields, void *object)
+{
+    for (const struct field *f = fields; !fields_end(f); f++) {
+        const struct field *g = f->type == FIELD_UNION ? field_variant(f, object) : f;
+
+        for (uint32_t i = 0; g && i < field_count(g, object); i++)
+            if (g->type == FIELD_STRUCT)
+                sanitize_fields(g->sub, FIELD_AT(object, g, i));
+            else if (g->type == FIELD_TEXT)
+                sanitize_text(FIELD_AT(object, g, i), g->size);
+    }
+}
+
+void codec_sanitize(struct event *e)
+{
+    sanitize_fields(event_fields, e);
+}

@@ -23,6 +23,9 @@ json_t *codec_event_json(const struct event *e);
 /* The other way: a whole event from such an object. -EBADMSG names the member. */
 int codec_json_event(const json_t *j, struct event *ret, struct err *e);
 
+/* For events of a program that is not trusted: its texts become what may be stored and shown. */
+void codec_sanitize(struct event *e);
+
 /* The complaint about an event that is not sane (event_is_sane()): -EBADMSG. */
 int codec_refuse_numbers(struct err *e);
 

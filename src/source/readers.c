@@ -1,0 +1,801 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Each owner of jobs has one reader, started when there is something to read and dropped when there
+ * is not. It is asked now and then whether it is alive; one that says nothing for long, or ends, is
+ * replaced, at once and then ever more slowly, because what killed it may be in the log.
+ *
+ * What a reader has told stands in two notes. Its marks are what it vouches for: everything before
+ * them was told. Of each file it is also kept how far signals came (`seen`): the next reader begins
+ * at the marks, and what it repeats is dropped until it is past that.
+ *
+ * A reader is its user's process. So of what it says, everything is checked: that the job is its
+ * user's and the attempt the present one, what kind of signal it is, its numbers and texts, and how
+ * many there are. */
+
+#include "source/readers.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "base/timer.h"
+#include "base/vec.h"
+#include "source/reader_state.h"
+#include "wire/codec.h"
+#include "wire/lines.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#define PING_EVERY     (10 * USEC_PER_SEC)
+#define PING_PATIENCE  (30 * USEC_PER_SEC)
+#define BACKOFF_MIN    (500 * USEC_PER_MSEC)
+#define BACKOFF_MAX    USEC_PER_MIN
+#define STEADY_AFTER   USEC_PER_MIN /* having run so long, it is replaced at once again */
+#define START_PATIENCE USEC_PER_MIN
+#define LINE_BYTES_MAX ((size_t)4 << 20)
+#define OWED_BYTES_MAX ((size_t)64 << 20)
+#define JOBS_MAX       20000
+#define SIGNALS_MAX    500 /* of one job in a second */
+#define FILES_MAX      READER_MARKS_MAX
+#define SAVE_EVERY     (2 * USEC_PER_SEC)
+#define SAVE_COST      (4 * USEC_PER_MSEC) /* for each KiB: a large file is written less often */
+#define UNCLAIMED_LIFE                                                                             \
+    (10 * USEC_PER_MIN) /* of what the file says of jobs that nobody asks for                      \
+                         */
+
+/* How far signals of a file came. */
+struct seen {
+    uint64_t path; /* hash: another reader may number the files in another order */
+    uint64_t offset;
+    uint32_t at; /* signals of that offset */
+    /* While a new reader repeats what the last one told: */
+    uint64_t skip_to;
+    uint32_t skip_at;
+};
+
+struct job {
+    struct owner *owner;
+    char key[JOB_NAME_LEN];
+    uint32_t attempt;
+    json_t *request;        /* follow, without marks */
+    json_t *marks, *before; /* by path */
+    bool draining;
+    VEC(struct seen) seen; /* by file */
+    usec_t window;
+    uint32_t in_window;
+};
+
+enum owner_state { OWNER_WAITING, OWNER_STARTING, OWNER_RUNNING };
+
+struct owner {
+    struct readers *readers;
+    uid_t uid;
+    gid_t gid;
+    enum owner_state state;
+    struct child *child;
+    struct lines *lines;
+    sd_event_source *timer; /* the next start, or the next question whether it lives */
+    usec_t since, backoff;
+    unsigned unheard; /* questions since it last said anything */
+    bool hung;
+    size_t n_jobs;
+};
+
+struct readers {
+    sd_event *event;
+    struct readers_config config;
+    char *state_file;
+    struct readers_handlers handlers;
+    void *ctx;
+    struct readers_counts counts;
+    VEC(struct owner *) owners;
+    VEC(struct job *) jobs; /* by key */
+    VEC(struct job *) gone; /* forgotten, maybe by a handler that is told of them */
+    sd_event_source *bury;
+    json_t *saved; /* of the file, as far as nobody has asked for it */
+    usec_t saved_until;
+    sd_event_source *save;
+    bool dirty;
+    char *pending; /* text for the file: what is told is committed by the time it is written */
+    struct event decoded;
+};
+
+/* ---- jobs ---- */
+
+/* Where it is, or would be. */
+static size_t place_of(const struct readers *r, const char *key)
+{
+    size_t from = 0, to = r->jobs.n;
+
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+
+        if (strcmp(r->jobs.v[mid]->key, key) < 0)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+static struct job *find_job(const struct readers *r, const char *key)
+{
+    size_t at = place_of(r, key);
+
+    return at < r->jobs.n && streq(r->jobs.v[at]->key, key) ? r->jobs.v[at] : NULL;
+}
+
+static void job_free(struct job *j)
+{
+    json_decref(j->request);
+    json_decref(j->marks);
+    json_decref(j->before);
+    VEC_DONE(&j->seen);
+    free(j);
+}
+
+static void changed(struct readers *r)
+{
+    r->dirty = true;
+    if (r->state_file && !timer_is_armed(r->save))
+        timer_arm(r->save, mono_us() + SAVE_EVERY);
+}
+
+static void tell_gap(const struct job *j, const char *text)
+{
+    struct readers *r = j->owner->readers;
+
+    r->counts.gaps++;
+    r->handlers.gap(r->ctx, j->key, j->attempt, text);
+}
+
+/* ---- asking ---- */
+
+static void ask(struct owner *o, json_t *j)
+{
+    if (o->lines)
+        lines_send(o->lines, j); /* one that takes nothing is soon found to be hung */
+    else
+        json_decref(j);
+}
+
+static void ask_follow(const struct job *j)
+{
+    json_t *q = json_copy(j->request);
+
+    json_object_set_new(q, "marks", reader_marks_list(j->marks));
+    json_object_set_new(q, "before", reader_marks_list(j->before));
+    ask(j->owner, q);
+}
+
+static void ask_about(const struct job *j, const char *op)
+{
+    ask(j->owner,
+        json_pack("{s:s,s:s,s:I}", "op", op, "job", j->key, "attempt", (json_int_t)j->attempt));
+}
+
+/* What the reader before this one told will come again, from the marks on. */
+static void expect_repeats(struct job *j)
+{
+    VEC_FOREACH (&j->seen, s) {
+        s->skip_to = s->offset;
+        s->skip_at = s->at;
+    }
+}
+
+static void ask_all(struct owner *o)
+{
+    VEC_FOREACH (&o->readers->jobs, j) {
+        if ((*j)->owner != o)
+            continue;
+        expect_repeats(*j);
+        ask_follow(*j);
+        if ((*j)->draining)
+            ask_about(*j, "drain");
+    }
+}
+
+/* ---- listening ---- */
+
+static struct seen *seen_of(struct job *j, uint32_t file)
+{
+    while (j->seen.n <= file)
+        VEC_PUSH(&j->seen);
+    return &j->seen.v[file];
+}
+
+static bool is_repeated(struct seen *s, uint64_t offset)
+{
+    if (s->skip_at == 0)
+        return false;
+    if (offset < s->skip_to)
+        return true;
+    if (offset > s->skip_to) {
+        s->skip_at = 0;
+        return false;
+    }
+    s->skip_at--;
+    return true;
+}
+
+static void note_seen(struct seen *s, uint64_t offset)
+{
+    if (offset > s->offset || s->at == 0) {
+        s->offset = offset;
+        s->at = 0;
+    }
+    s->at += offset == s->offset;
+}
+
+static bool is_too_much(struct job *j)
+{
+    usec_t now = mono_us();
+
+    if (now - j->window >= USEC_PER_SEC) {
+        j->window = now;
+        j->in_window = 0;
+    }
+    if (++j->in_window == SIGNALS_MAX + 1)
+        tell_gap(j, "its reader tells more than is listened to");
+    return j->in_window > SIGNALS_MAX;
+}
+
+static bool is_of_text(const struct signal *s)
+{
+    return s->kind != SIGNAL_ACTIVITY && s->file < FILES_MAX && s->confidence >= 0 &&
+           s->confidence <= 100;
+}
+
+static void take_signal(struct job *j, const json_t *t)
+{
+    struct readers *r = j->owner->readers;
+    struct signal *s = &r->decoded.signal;
+    struct seen *seen;
+
+    if (codec_json_event(t, &r->decoded, NULL) < 0 || r->decoded.kind != EVENT_SIGNAL ||
+        !is_of_text(s)) {
+        tell_gap(j, "its reader told something that is no signal of a log");
+        return;
+    }
+    codec_sanitize(&r->decoded);
+    if (s->message > strlen(s->text))
+        s->message = 0;
+    s->provenance = PROVENANCE_JOB_TEXT;
+    seen = seen_of(j, s->file);
+    if (is_repeated(seen, s->offset) || is_too_much(j))
+        return;
+    note_seen(seen, s->offset);
+    r->counts.signals++;
+    r->handlers.signal(r->ctx, j->key, j->attempt, s);
+}
+
+static void clean_text(const json_t *t, const char *key, char *ret, size_t size)
+{
+    const char *text = json_string_value(json_object_get(t, key));
+
+    str_sanitize(ret, size, text ? text : "", text ? strlen(text) : 0);
+}
+
+static void take_file(struct job *j, const json_t *t)
+{
+    struct readers *r = j->owner->readers;
+    json_int_t file = json_integer_value(json_object_get(t, "file"));
+    char path[1024], trouble[256];
+    struct seen *seen;
+    uint64_t hash;
+
+    if (file < 0 || file >= FILES_MAX)
+        return;
+    clean_text(t, "path", path, sizeof(path));
+    clean_text(t, "trouble", trouble, sizeof(trouble));
+    seen = seen_of(j, (uint32_t)file);
+    hash = hash_bytes(HASH_INIT, path, strlen(path));
+    if (seen->path != hash)
+        *seen = (struct seen){.path = hash};
+    r->handlers.file(r->ctx, j->key, j->attempt, (uint32_t)file, path, *trouble ? trouble : NULL);
+}
+
+static void take_anew(struct job *j, const json_t *t)
+{
+    json_int_t file = json_integer_value(json_object_get(t, "file"));
+
+    if (file >= 0 && file < FILES_MAX)
+        *seen_of(j, (uint32_t)file) = (struct seen){.path = seen_of(j, (uint32_t)file)->path};
+}
+
+static void take_gap(const struct job *j, const json_t *t)
+{
+    char text[512];
+
+    clean_text(t, "text", text, sizeof(text));
+    tell_gap(j, text);
+}
+
+static void take_about(struct owner *o, struct job *j, const char *kind, const json_t *t)
+{
+    struct readers *r = o->readers;
+
+    if (streq(kind, "signal")) {
+        take_signal(j, t);
+    } else if (streq(kind, "marks")) {
+        reader_marks_merge(j->marks, json_object_get(t, "marks"));
+        changed(r);
+    } else if (streq(kind, "file")) {
+        take_file(j, t);
+    } else if (streq(kind, "anew")) {
+        take_anew(j, t);
+    } else if (streq(kind, "gap")) {
+        take_gap(j, t);
+    } else if (streq(kind, "drained") && j->draining) {
+        j->draining = false;
+        r->handlers.drained(r->ctx, j->key, j->attempt);
+    }
+}
+
+static void tell_state(const struct owner *o, const char *text)
+{
+    o->readers->handlers.reader_state(o->readers->ctx, o->uid, text);
+}
+
+static void take_own(struct owner *o, const char *kind, const json_t *t)
+{
+    char text[256];
+
+    if (kind && streq(kind, "hello") && o->state == OWNER_STARTING) {
+        o->state = OWNER_RUNNING;
+        o->hung = false;
+        tell_state(o, "running");
+    } else if (json_is_false(json_object_get(t, "ok")) || (kind && streq(kind, "failed"))) {
+        clean_text(t, "text", text, sizeof(text));
+        tell_state(o, text);
+    }
+}
+
+static void on_object(void *ctx, const json_t *t)
+{
+    struct owner *o = ctx;
+    const char *kind = json_string_value(json_object_get(t, "kind"));
+    const char *key = json_string_value(json_object_get(t, "job"));
+    struct job *j = key ? find_job(o->readers, key) : NULL;
+
+    o->unheard = 0;
+    if (!kind || !key)
+        take_own(o, kind, t);
+    else if (j && j->owner == o &&
+             json_integer_value(json_object_get(t, "attempt")) == (json_int_t)j->attempt)
+        take_about(o, j, kind, t);
+}
+
+/* ---- readers come and go ---- */
+
+static void replace(struct owner *o, const char *why)
+{
+    usec_t now = mono_us();
+
+    if (o->state == OWNER_RUNNING && now - o->since > STEADY_AFTER)
+        o->backoff = 0;
+    o->lines = lines_free(o->lines);
+    o->child = child_drop(o->child);
+    o->state = OWNER_WAITING;
+    o->readers->counts.replaced++;
+    timer_arm(o->timer, now + o->backoff);
+    o->backoff = o->backoff == 0 ? BACKOFF_MIN : 2 * o->backoff;
+    if (o->backoff > BACKOFF_MAX)
+        o->backoff = BACKOFF_MAX;
+    tell_state(o, why);
+}
+
+static void on_closed(void *ctx)
+{
+    struct owner *o = ctx;
+
+    o->lines = lines_free(o->lines);
+    if (!o->child) /* else its end is told, and how it was */
+        replace(o, "its reader has ended");
+    else
+        timer_arm(o->timer, mono_us() + USEC_PER_SEC);
+}
+
+static void on_started(void *ctx, int fd)
+{
+    static const struct lines_options options = {.line_max = LINE_BYTES_MAX,
+                                                 .owed_max = OWED_BYTES_MAX};
+    static const struct lines_handlers handlers = {.object = on_object, .closed = on_closed};
+    struct owner *o = ctx;
+
+    o->lines = lines_new(o->readers->event, fd, fd, &options, &handlers, o);
+    if (!o->lines) {
+        replace(o, "its reader cannot be listened to");
+        return;
+    }
+    o->unheard = 0;
+    ask_all(o);
+}
+
+static void on_ended(void *ctx, const char *text)
+{
+    struct owner *o = ctx;
+    char why[300];
+
+    o->child = NULL; /* gone already */
+    STR_PRINTF(why, "its reader: %s", text);
+    replace(o, why);
+}
+
+static void start(struct owner *o)
+{
+    static const struct child_handlers handlers = {.started = on_started, .ended = on_ended};
+
+    o->state = OWNER_STARTING;
+    o->since = mono_us();
+    o->unheard = 0;
+    o->child = child_start(o->readers->config.children, CHILD_READER, o->uid, o->gid, &handlers, o);
+    timer_arm(o->timer, o->since + o->readers->config.ping_every);
+}
+
+/* Questions are counted, not time: after a pause of our own loop its answers wait to be read. */
+static void check_life(struct owner *o)
+{
+    const struct readers_config *c = &o->readers->config;
+    usec_t patience = c->ping_patience;
+
+    if (o->state == OWNER_STARTING && patience < START_PATIENCE)
+        patience = START_PATIENCE;
+    o->hung = o->unheard * c->ping_every >= patience;
+    if (o->hung || (o->state == OWNER_RUNNING && !o->lines)) {
+        replace(o, o->hung ? "its reader hung (a file system that does not answer?)"
+                           : "its reader has closed the connection");
+        return;
+    }
+    o->unheard++;
+    ask(o, json_pack("{s:s}", "op", "ping"));
+    timer_arm(o->timer, mono_us() + c->ping_every);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct owner *o = userdata;
+
+    if (o->state == OWNER_WAITING)
+        start(o);
+    else
+        check_life(o);
+    return 0;
+}
+
+static void owner_free(struct owner *o)
+{
+    lines_free(o->lines);
+    child_drop(o->child);
+    sd_event_source_disable_unref(o->timer);
+    free(o);
+}
+
+static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid)
+{
+    struct owner *o;
+
+    VEC_FOREACH (&r->owners, known)
+        if ((*known)->uid == uid)
+            return *known;
+    o = xnew(struct owner);
+    *o = (struct owner){.readers = r, .uid = uid, .gid = gid};
+    if (timer_new(r->event, on_timer, o, &o->timer) < 0) {
+        free(o);
+        return NULL;
+    }
+    *VEC_PUSH(&r->owners) = o;
+    timer_arm(o->timer, 0);
+    return o;
+}
+
+static void drop_owner(struct owner *o)
+{
+    struct readers *r = o->readers;
+
+    if (o->n_jobs > 0) /* again */
+        return;
+    for (size_t i = 0; i < r->owners.n; i++)
+        if (r->owners.v[i] == o) {
+            VEC_REMOVE(&r->owners, i);
+            break;
+        }
+    owner_free(o);
+}
+
+/* ---- the file ---- */
+
+static char *state_text(const struct readers *r)
+{
+    json_t *jobs = mono_us() < r->saved_until ? json_copy(r->saved) : json_object(), *file;
+    char *text;
+
+    VEC_FOREACH (&r->jobs, j) {
+        struct reader_record record = {.job = (*j)->key,
+                                       .uid = (*j)->owner->uid,
+                                       .attempt = (*j)->attempt,
+                                       .marks = (*j)->marks,
+                                       .before = (*j)->before};
+
+        reader_state_put(jobs, &record);
+    }
+    file = json_pack("{s:i,s:o}", "version", 1, "jobs", jobs);
+    text = json_dumps(file, JSON_COMPACT);
+    json_decref(file);
+    return text;
+}
+
+static void save(struct readers *r)
+{
+    if (r->pending)
+        reader_state_save(r->state_file, r->pending); /* if not: some is read twice */
+    free(r->pending);
+    r->pending = NULL;
+}
+
+static int on_save(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct readers *r = userdata;
+
+    save(r);
+    if (!r->dirty)
+        return 0;
+    r->dirty = false;
+    r->pending = state_text(r);
+    timer_arm(r->save, mono_us() + SAVE_EVERY + (usec_t)(strlen(r->pending) / 1024) * SAVE_COST);
+    return 0;
+}
+
+/* What is known of the job from before the daemon was started. */
+static void recall(struct readers *r, struct job *j)
+{
+    struct reader_record old;
+
+    if (!reader_state_get(r->saved, j->key, &old))
+        return;
+    if (old.uid == j->owner->uid && old.attempt == j->attempt) {
+        reader_marks_merge(j->marks, old.marks);
+        reader_marks_merge(j->before, old.before);
+    } else if (old.uid == j->owner->uid && old.attempt < j->attempt) {
+        reader_marks_merge(j->before, old.marks);
+    }
+    json_object_del(r->saved, j->key);
+}
+
+/* ---- what is asked of us ---- */
+
+static bool is_key(const char *key)
+{
+    size_t n = strlen(key);
+
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)key[i]) && !strchr("-_.+", key[i]))
+            return false;
+    return n > 0 && n < JOB_NAME_LEN;
+}
+
+static void add_text(json_t *object, const char *key, const char *text)
+{
+    json_t *j = text ? json_string(text) : NULL;
+
+    if (j)
+        json_object_set_new(object, key, j);
+}
+
+static json_t *names_json(const struct log_paths *p)
+{
+    json_t *names = json_pack("{s:I,s:I}", "job_id", (json_int_t)p->job_id, "array_job_id",
+                              (json_int_t)p->array_job_id);
+
+    if (p->array_task_id != LOG_NO_TASK)
+        json_object_set_new(names, "array_task_id", json_integer(p->array_task_id));
+    add_text(names, "job_name", p->job_name);
+    add_text(names, "user_name", p->user_name);
+    return names;
+}
+
+/* Whether the list has room for it. */
+static bool add_pattern(json_t *list, const char *pattern, size_t max)
+{
+    json_t *j = json_string(pattern), *known;
+    size_t i;
+
+    json_array_foreach(list, i, known) if (j && streq(json_string_value(known), pattern))
+    {
+        json_decref(j);
+        return true;
+    }
+    if (!j || json_array_size(list) >= max) {
+        json_decref(j);
+        return false;
+    }
+    json_array_append_new(list, j);
+    return true;
+}
+
+static void add_patterns(const struct job *j, const struct log_paths *p)
+{
+    json_t *own = json_object_get(j->request, "patterns");
+    json_t *more = json_object_get(j->request, "more");
+    bool all = add_pattern(own, p->std_out ? p->std_out : "", LOG_PATTERNS_MAX);
+
+    if (p->std_err && *p->std_err)
+        all &= add_pattern(own, p->std_err, LOG_PATTERNS_MAX);
+    for (size_t i = 0; i < p->n_more; i++)
+        all &= *p->more[i] && add_pattern(more, p->more[i], LOG_PATTERNS_MAX);
+    if (!all)
+        tell_gap(j, "it has more logs than are followed, or one whose name is no text");
+}
+
+static json_t *request_json(const struct job *j, const struct log_paths *p)
+{
+    static const char *const modes[] = {"unknown", "truncate", "append"};
+    json_t *q =
+        json_pack("{s:s,s:s,s:I,s:[],s:[],s:I,s:s,s:o}", "op", "follow", "job", j->key, "attempt",
+                  (json_int_t)j->attempt, "patterns", "more", "started_us",
+                  (json_int_t)p->started_us, "mode", modes[p->mode], "names", names_json(p));
+
+    add_text(q, "dir", p->work_dir);
+    return q;
+}
+
+static void begin_attempt(struct job *j, uint32_t attempt, const struct log_paths *p)
+{
+    if (j->attempt > 0) {
+        json_decref(j->before);
+        j->before = j->marks;
+        j->marks = json_object();
+    }
+    j->attempt = attempt;
+    j->draining = false;
+    j->seen.n = 0;
+    json_decref(j->request);
+    j->request = request_json(j, p);
+}
+
+static struct job *add_job(struct readers *r, struct owner *o, const char *key)
+{
+    struct job *j = xnew(struct job);
+    size_t at;
+
+    j->owner = o;
+    STR_COPY(j->key, key);
+    j->marks = json_object();
+    j->before = json_object();
+    o->n_jobs++;
+    at = place_of(r, key);
+    VEC_PUSH(&r->jobs);
+    memmove(&r->jobs.v[at + 1], &r->jobs.v[at], (r->jobs.n - 1 - at) * sizeof(r->jobs.v[0]));
+    r->jobs.v[at] = j;
+    return j;
+}
+
+int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uint32_t attempt,
+                   const struct log_paths *paths)
+{
+    struct job *j = is_key(job) ? find_job(r, job) : NULL;
+    bool is_new = !j;
+    struct owner *o;
+
+    if (!is_key(job) || attempt == 0)
+        return -EINVAL;
+    if (j && j->owner->uid != uid)
+        return -EPERM;
+    if (j && attempt < j->attempt)
+        return -EINVAL;
+    if (!j && r->jobs.n == JOBS_MAX)
+        return -E2BIG;
+    o = j ? j->owner : get_owner(r, uid, gid);
+    if (!o)
+        return -ENOMEM;
+    if (!j)
+        j = add_job(r, o, job);
+    if (attempt > j->attempt)
+        begin_attempt(j, attempt, paths);
+    if (is_new)
+        recall(r, j);
+    add_patterns(j, paths);
+    ask_follow(j);
+    changed(r);
+    return 0;
+}
+
+void readers_drain(struct readers *r, const char *job, uint32_t attempt)
+{
+    struct job *j = find_job(r, job);
+
+    if (!j || j->attempt != attempt)
+        return;
+    j->draining = true;
+    ask_about(j, "drain");
+}
+
+void readers_forget(struct readers *r, const char *job)
+{
+    size_t at = place_of(r, job);
+    struct job *j = find_job(r, job);
+
+    if (!j)
+        return;
+    ask_about(j, "unfollow");
+    VEC_REMOVE(&r->jobs, at);
+    j->owner->n_jobs--;
+    *VEC_PUSH(&r->gone) = j;
+    sd_event_source_set_enabled(r->bury, SD_EVENT_ONESHOT);
+    changed(r);
+}
+
+static int on_bury(sd_event_source *source, void *userdata)
+{
+    struct readers *r = userdata;
+
+    VEC_FOREACH (&r->gone, j)
+        job_free(*j);
+    VEC_DONE(&r->gone);
+    for (size_t i = r->owners.n; i > 0; i--)
+        drop_owner(r->owners.v[i - 1]);
+    return 0;
+}
+
+void readers_counts(const struct readers *r, struct readers_counts *ret)
+{
+    *ret = r->counts;
+    ret->running = ret->hung = 0;
+    VEC_FOREACH (&r->owners, o) {
+        ret->running += (*o)->state == OWNER_RUNNING;
+        ret->hung += (*o)->hung;
+    }
+}
+
+struct readers *readers_new(sd_event *event, const struct readers_config *c,
+                            const struct readers_handlers *handlers, void *ctx)
+{
+    struct readers *r = xnew(struct readers);
+
+    r->event = sd_event_ref(event);
+    r->config = *c;
+    r->handlers = *handlers;
+    r->ctx = ctx;
+    if (r->config.ping_every <= 0)
+        r->config.ping_every = PING_EVERY;
+    if (r->config.ping_patience <= 0)
+        r->config.ping_patience = PING_PATIENCE;
+    r->state_file = c->state_file ? xstrdup(c->state_file) : NULL;
+    r->saved = reader_state_load(c->state_file);
+    r->saved_until = mono_us() + UNCLAIMED_LIFE;
+    if (timer_new(event, on_save, r, &r->save) < 0 ||
+        sd_event_add_defer(event, &r->bury, on_bury, r) < 0 ||
+        sd_event_source_set_enabled(r->bury, SD_EVENT_OFF) < 0)
+        return readers_free(r);
+    return r;
+}
+
+struct readers *readers_free(struct readers *r)
+{
+    if (!r)
+        return NULL;
+    if (r->state_file && r->save) {
+        free(r->pending);
+        r->pending = state_text(r);
+        save(r);
+    }
+    VEC_FOREACH (&r->owners, o)
+        owner_free(*o);
+    VEC_DONE(&r->owners);
+    VEC_FOREACH (&r->jobs, j)
+        job_free(*j);
+    VEC_DONE(&r->jobs);
+    VEC_FOREACH (&r->gone, j)
+        job_free(*j);
+    VEC_DONE(&r->gone);
+    sd_event_source_disable_unref(r->bury);
+    sd_event_source_disable_unref(r->save);
+    json_decref(r->saved);
+    free(r->state_file);
+    free(r->pending);
+    sd_event_unref(r->event);
+    free(r);
+    return NULL;
+}

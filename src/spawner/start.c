@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Everything that could hang or fail (the user database, the limits) happens in the child, before
+ * it becomes the other user, and what it cannot become it does not run as: each step is
+ * verified, then that there is no way back.
+ *
+ * A uid that this host does not know (a controller without the cluster's users) gets the gid that
+ * the job has, no further groups, and only if neither belongs to the system. */
+
+#include "spawner/start.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define UID_MIN_DEFAULT 1000
+#define NOBODY          65534
+#define FILES_MAX       20000
+#define MEMORY_MAX      ((rlim_t)1 << 30)
+#define NICENESS        5
+
+__attribute__((noreturn)) static void fail(const char *what, int e)
+{
+    char line[256];
+    int n = snprintf(line, sizeof(line), "{\"kind\":\"failed\",\"text\":\"%s: %s\"}\n", what,
+                     strerror(e));
+
+    if (write(STDOUT_FILENO, line, (size_t)n) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+static void set_limit(int what, rlim_t max)
+{
+    struct rlimit l = {max, max};
+
+    if (setrlimit(what, &l) < 0)
+        fail("a limit cannot be set", errno);
+}
+
+static void confine(void)
+{
+    set_limit(RLIMIT_FSIZE, 0);
+    set_limit(RLIMIT_NOFILE, FILES_MAX);
+#ifndef __SANITIZE_ADDRESS__ /* which maps terabytes */
+    set_limit(RLIMIT_DATA, MEMORY_MAX);
+#endif
+    setpriority(PRIO_PROCESS, 0, NICENESS);
+}
+
+/* Group and further groups of the user. */
+static gid_t join_groups(const struct start *s)
+{
+    struct passwd *pw;
+    gid_t gid = s->gid;
+
+    errno = 0;
+    pw = getpwuid(s->uid);
+    if (pw) {
+        if (initgroups(pw->pw_name, pw->pw_gid) < 0)
+            fail("its groups cannot be joined", errno);
+        return pw->pw_gid;
+    }
+    if (errno != 0 && errno != ENOENT && errno != ESRCH)
+        fail("the user cannot be looked up", errno);
+    if (gid == (gid_t)-1 || gid < s->uid_min)
+        gid = NOBODY;
+    if (setgroups(0, NULL) < 0)
+        fail("groups cannot be left", errno);
+    return gid;
+}
+
+static void become(const struct start *s)
+{
+    gid_t gid = join_groups(s), rgid, egid, sgid;
+    uid_t ruid, euid, suid;
+
+    if (setresgid(gid, gid, gid) < 0)
+        fail("its group cannot be taken", errno);
+    if (setresuid(s->uid, s->uid, s->uid) < 0)
+        fail("the user cannot be taken", errno);
+    if (getresuid(&ruid, &euid, &suid) < 0 || getresgid(&rgid, &egid, &sgid) < 0 ||
+        ruid != s->uid || euid != s->uid || suid != s->uid || rgid != gid || egid != gid ||
+        sgid != gid)
+        fail("it is not who it should be", EPERM);
+    if (s->uid != 0 && setuid(0) == 0)
+        fail("it could go back", EPERM);
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int sig = 1; sig < NSIG; sig++)
+        signal(sig, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+__attribute__((noreturn)) static void run(const struct start *s, pid_t parent, int fd)
+{
+    char *argv[] = {(char *)s->program, NULL};
+
+    if (dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
+        _exit(126);
+    reset_signals();
+    umask(077);
+    if (chdir("/") < 0)
+        fail("/ cannot be entered", errno);
+    set_limit(RLIMIT_CORE, 0);
+    if (s->confined)
+        confine();
+    become(s);
+    if (close_range(STDERR_FILENO + 1, ~0U, 0) < 0)
+        fail("descriptors cannot be closed", errno);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        fail("it cannot be confined", errno);
+    if (getppid() != parent)
+        _exit(126);
+    execve(s->program, argv, (char *const *)s->environ);
+    fail("its program cannot be run", errno);
+}
+
+int start_child(const struct start *s, pid_t *ret_pid, int *ret_fd)
+{
+    pid_t parent = getpid(), pid;
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    pid = fork();
+    if (pid == 0)
+        run(s, parent, pair[1]);
+    close(pair[1]);
+    if (pid < 0) {
+        int e = -errno;
+
+        close(pair[0]);
+        return e;
+    }
+    *ret_pid = pid;
+    *ret_fd = pair[0];
+    return 0;
+}
+
+uid_t start_uid_min(const char *login_defs)
+{
+    _cleanup_(fclosep) FILE *f = fopen(login_defs, "re");
+    unsigned min = UID_MIN_DEFAULT, n;
+    char line[256];
+
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, " UID_MIN %u", &n) == 1)
+            min = n;
+    return min > 0 ? min : UID_MIN_DEFAULT;
+}

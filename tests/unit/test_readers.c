@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The daemon's side of readers: real ones that are killed and stopped, and one that lies. */
+
+#include "base/cleanup.h"
+#include "base/proctree.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "source/readers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "until.h"
+
+#define JOB "7-1700000000"
+#define RUN_UNTIL(event, condition)                                                                \
+    UNTIL(condition, assert_true(sd_event_run(event, 100 * USEC_PER_MSEC) >= 0))
+
+struct world {
+    sd_event *event;
+    struct children *children;
+    struct readers *readers;
+    char dir[64], log[96], state[96];
+    VEC(uint64_t) lines; /* of root signals, in the order they came */
+    unsigned signals, gaps, drained, running, states;
+    struct signal last;
+    char last_gap[256], last_state[256], last_file[256], last_trouble[256];
+};
+
+static void on_signal(void *ctx, const char *job, uint32_t attempt, const struct signal *s)
+{
+    struct world *w = ctx;
+
+    assert_string_equal(job, JOB);
+    assert_int_equal(s->provenance, PROVENANCE_JOB_TEXT);
+    w->signals++;
+    w->last = *s;
+    if (s->role == ROLE_ROOT)
+        *VEC_PUSH(&w->lines) = s->line;
+}
+
+static void on_gap(void *ctx, const char *job, uint32_t attempt, const char *text)
+{
+    struct world *w = ctx;
+
+    w->gaps++;
+    STR_COPY(w->last_gap, text);
+}
+
+static void on_drained(void *ctx, const char *job, uint32_t attempt)
+{
+    ((struct world *)ctx)->drained++;
+}
+
+static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
+                    const char *trouble)
+{
+    struct world *w = ctx;
+
+    STR_COPY(w->last_file, path);
+    STR_COPY(w->last_trouble, trouble ? trouble : "");
+}
+
+static void on_state(void *ctx, uid_t uid, const char *text)
+{
+    struct world *w = ctx;
+
+    w->states++;
+    w->running += streq(text, "running");
+    STR_COPY(w->last_state, text);
+}
+
+static const struct readers_handlers handlers = {.signal = on_signal,
+                                                 .gap = on_gap,
+                                                 .drained = on_drained,
+                                                 .file = on_file,
+                                                 .reader_state = on_state};
+
+static void open_readers(struct world *w, const char *programs)
+{
+    struct children_config cc = {.programs = programs};
+    struct readers_config c = {
+        .state_file = w->state, .ping_every = 100 * USEC_PER_MSEC, .ping_patience = USEC_PER_SEC};
+
+    w->children = children_new(w->event, &cc);
+    c.children = w->children;
+    w->readers = readers_new(w->event, &c, &handlers, w);
+    assert_non_null(w->readers);
+}
+
+static void close_readers(struct world *w)
+{
+    w->readers = readers_free(w->readers);
+    w->children = children_free(w->children);
+}
+
+static void begin(struct world *w, const char *programs)
+{
+    *w = (struct world){.dir = "/tmp/reknit-readers-XXXXXX"};
+    assert_non_null(mkdtemp(w->dir));
+    snprintf(w->log, sizeof(w->log), "%s/slurm-7.out", w->dir);
+    snprintf(w->state, sizeof(w->state), "%s/state", w->dir);
+    assert_true(sd_event_new(&w->event) >= 0);
+    open_readers(w, programs);
+}
+
+static void end(struct world *w)
+{
+    close_readers(w);
+    sd_event_unref(w->event);
+    VEC_DONE(&w->lines);
+    unlink(w->log);
+    unlink(w->state);
+    rmdir(w->dir);
+}
+
+static int follow(struct world *w, uint32_t attempt)
+{
+    struct log_paths p = {
+        .work_dir = w->dir, .job_id = 7, .array_task_id = LOG_NO_TASK, .started_us = now_us()};
+
+    return readers_follow(w->readers, getuid(), getgid(), JOB, attempt, &p);
+}
+
+/* A line that is a failure by itself, no two alike. */
+static void print(struct world *w, int from, int to)
+{
+    FILE *f = fopen(w->log, "a");
+
+    assert_non_null(f);
+    for (int i = from; i < to; i++)
+        fprintf(f, "RuntimeError: CUDA error: uncorrectable ECC error encountered (%d)\n", i);
+    fclose(f);
+}
+
+static void check_lines(const struct world *w, size_t n)
+{
+    assert_int_equal(w->lines.n, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(w->lines.v[i], i + 1);
+}
+
+static void signal_reader(int sig)
+{
+    _cleanup_proc_list_ struct proc_list l = {0};
+    unsigned n = 0;
+
+    assert_int_equal(proc_list_tree(getpid(), &l), 0);
+    VEC_FOREACH (&l.procs, p)
+        if (streq(p->comm, "reknit-reader") && !proc_is_dead(p)) {
+            assert_int_equal(proc_signal(p, sig), 0);
+            n++;
+        }
+    assert_int_equal(n, 1);
+}
+
+static void test_signals_and_drain(void **state)
+{
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    assert_int_equal(follow(&w, 1), 0);
+    print(&w, 0, 3);
+    RUN_UNTIL(w.event, w.lines.n == 3);
+    assert_string_equal(w.last_file, w.log);
+    assert_string_equal(w.last_trouble, "");
+    print(&w, 3, 5);
+    readers_drain(w.readers, JOB, 1);
+    RUN_UNTIL(w.event, w.drained == 1);
+    check_lines(&w, 5);
+    assert_int_equal(w.gaps, 0);
+    end(&w);
+}
+
+static void test_killed_reader_is_replaced_without_loss_or_repetition(void **state)
+{
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    assert_int_equal(follow(&w, 1), 0);
+    print(&w, 0, 5);
+    for (size_t n = 5; n <= 15; n += 5) {
+        RUN_UNTIL(w.event, w.lines.n >= n && w.running == n / 5);
+        signal_reader(SIGKILL);
+        print(&w, (int)n, (int)n + 5);
+    }
+    RUN_UNTIL(w.event, w.lines.n >= 20);
+    readers_drain(w.readers, JOB, 1);
+    RUN_UNTIL(w.event, w.drained == 1);
+    check_lines(&w, 20);
+    end(&w);
+}
+
+static void test_stopped_reader_hangs_and_is_replaced(void **state)
+{
+    struct readers_counts c;
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    assert_int_equal(follow(&w, 1), 0);
+    print(&w, 0, 2);
+    RUN_UNTIL(w.event, w.lines.n == 2);
+    signal_reader(SIGSTOP);
+    print(&w, 2, 4);
+    RUN_UNTIL(w.event, strstr(w.last_state, "hung"));
+    readers_counts(w.readers, &c);
+    assert_int_equal(c.hung, 1);
+    RUN_UNTIL(w.event, w.lines.n == 4);
+    readers_counts(w.readers, &c);
+    assert_int_equal(c.hung, 0);
+    assert_int_equal(c.running, 1);
+    assert_int_equal(c.replaced, 1);
+    check_lines(&w, 4);
+    end(&w);
+}
+
+static void test_next_daemon_goes_on(void **state)
+{
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    assert_int_equal(follow(&w, 1), 0);
+    print(&w, 0, 3);
+    readers_drain(w.readers, JOB, 1);
+    RUN_UNTIL(w.event, w.drained == 1);
+    close_readers(&w);
+    print(&w, 3, 6);
+    open_readers(&w, READER_FOLDER);
+    assert_int_equal(follow(&w, 1), 0);
+    readers_drain(w.readers, JOB, 1);
+    RUN_UNTIL(w.event, w.drained == 2);
+    check_lines(&w, 6);
+    end(&w);
+}
+
+static void test_attempts(void **state)
+{
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    assert_int_equal(follow(&w, 1), 0);
+    print(&w, 0, 3);
+    readers_drain(w.readers, JOB, 1);
+    RUN_UNTIL(w.event, w.drained == 1);
+    assert_int_equal(follow(&w, 2), 0); /* appends: where the first one ended */
+    print(&w, 3, 4);
+    readers_drain(w.readers, JOB, 2);
+    RUN_UNTIL(w.event, w.drained == 2);
+    check_lines(&w, 4);
+
+    assert_int_equal(truncate(w.log, 0), 0); /* anew, and longer than it was */
+    print(&w, 100, 110);
+    w.lines.n = 0;
+    assert_int_equal(follow(&w, 3), 0);
+    readers_drain(w.readers, JOB, 3);
+    RUN_UNTIL(w.event, w.drained == 3);
+    check_lines(&w, 10);
+    assert_int_equal(follow(&w, 2), -EINVAL);
+    end(&w);
+}
+
+static void test_refusals(void **state)
+{
+    struct log_paths p = {.array_task_id = LOG_NO_TASK};
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    assert_int_equal(follow(&w, 1), 0);
+    assert_int_equal(readers_follow(w.readers, getuid() + 1, 0, JOB, 1, &p), -EPERM);
+    assert_int_equal(readers_follow(w.readers, getuid(), 0, "a\nb", 1, &p), -EINVAL);
+    assert_int_equal(readers_follow(w.readers, getuid(), 0, "", 1, &p), -EINVAL);
+    assert_int_equal(follow(&w, 0), -EINVAL);
+    readers_forget(w.readers, JOB);
+    readers_forget(w.readers, JOB);
+    readers_drain(w.readers, JOB, 1);
+    end(&w);
+}
+
+/* A reader of which the user is master. */
+static void write_liar(const char *dir, const char *says)
+{
+    _cleanup_(freep) char *path = xasprintf("%s/reknit-reader", dir);
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    fprintf(f, "#!/bin/sh\ncat <<'END'\n%s\nEND\nexec cat >/dev/null\n", says);
+    assert_int_equal(fchmod(fileno(f), 0700), 0);
+    fclose(f);
+}
+
+#define SIGNAL_OF(job, attempt, body)                                                              \
+    "{\"kind\":\"signal\",\"job\":\"" job "\",\"attempt\":" #attempt ",\"signal\":" body "}\n"
+
+static void test_lies(void **state)
+{
+    char dir[] = "/tmp/reknit-liar-XXXXXX";
+    _cleanup_(freep) char *path = NULL;
+    struct world w;
+
+    assert_non_null(mkdtemp(dir));
+    write_liar(
+        dir, "{\"kind\":\"hello\"}\n"
+             "not even JSON\n"
+             "[1,2]\n" SIGNAL_OF("8-1700000000", 1, "{\"text\":\"another's job\"}")
+                 SIGNAL_OF(JOB, 2, "{\"text\":\"another attempt\"}") SIGNAL_OF(
+                     JOB, 1, "{\"kind\":\"activity\"}") SIGNAL_OF(JOB, 1, "{\"confidence\":100000}")
+                     SIGNAL_OF(JOB, 1, "{\"kind\":\"wish\"}") SIGNAL_OF(
+                         JOB, 1,
+                         "{\"file\":4000000000}") "{\"kind\":\"drained\",\"job\":\"" JOB
+                                                  "\",\"attempt\":1}\n"
+                                                  "{\"kind\":\"marks\",\"job\":\"" JOB
+                                                  "\",\"attempt\":1,\"marks\":[{\"path\":7},{"
+                                                  "\"path\":\"/x\",\"print\":\"zz\","
+                                                  "\"file\":-1}]}\n" SIGNAL_OF(
+                                                      JOB, 1,
+                                                      "{\"provenance\":\"kernel\",\"message\":4000,"
+                                                      "\"text\":\"\\u001b]0;root\\u0007\"}"));
+    begin(&w, dir);
+    assert_int_equal(follow(&w, 1), 0);
+    RUN_UNTIL(w.event, w.signals == 1);
+    assert_int_equal(w.last.provenance, PROVENANCE_JOB_TEXT);
+    assert_int_equal(w.last.message, 0);
+    assert_null(strchr(w.last.text, '\033'));
+    assert_non_null(strstr(w.last.text, "root"));
+    assert_int_equal(w.gaps, 4);
+    assert_int_equal(w.drained, 0);
+    end(&w);
+    path = xasprintf("%s/reknit-reader", dir);
+    unlink(path);
+    rmdir(dir);
+}
+
+static void test_flood_is_bounded(void **state)
+{
+    char dir[] = "/tmp/reknit-liar-XXXXXX";
+    _cleanup_(freep) char *path = NULL;
+    _cleanup_strbuf_ struct strbuf says = {0};
+    struct world w;
+
+    assert_non_null(mkdtemp(dir));
+    strbuf_adds(&says, "{\"kind\":\"hello\"}\n");
+    for (int i = 0; i < 5000; i++)
+        strbuf_addf(&says,
+                    "{\"kind\":\"signal\",\"job\":\"" JOB
+                    "\",\"attempt\":1,\"signal\":{\"offset\":%d}}\n",
+                    i);
+    strbuf_adds(&says, "{\"kind\":\"file\",\"job\":\"" JOB
+                       "\",\"attempt\":1,\"file\":0,\"path\":\"/the/end\"}");
+    write_liar(dir, strbuf_str(&says));
+    begin(&w, dir);
+    assert_int_equal(follow(&w, 1), 0);
+    RUN_UNTIL(w.event, streq(w.last_file, "/the/end"));
+    assert_in_range(w.signals, 500, 4000); /* 500 in each second that it took */
+    assert_true(w.gaps >= 1);
+    assert_non_null(strstr(w.last_gap, "more than is listened to"));
+    end(&w);
+    path = xasprintf("%s/reknit-reader", dir);
+    unlink(path);
+    rmdir(dir);
+}
+
+static void test_missing_program_is_told(void **state)
+{
+    struct world w;
+
+    begin(&w, "/nonexistent");
+    assert_int_equal(follow(&w, 1), 0);
+    RUN_UNTIL(w.event, strstr(w.last_state, "status 127"));
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_signals_and_drain),
+        cmocka_unit_test(test_killed_reader_is_replaced_without_loss_or_repetition),
+        cmocka_unit_test(test_stopped_reader_hangs_and_is_replaced),
+        cmocka_unit_test(test_next_daemon_goes_on),
+        cmocka_unit_test(test_attempts),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_lies),
+        cmocka_unit_test(test_flood_is_bounded),
+        cmocka_unit_test(test_missing_program_is_told),
+    };
+
+    return cmocka_run_group_tests_name("readers", tests, NULL, NULL);
+}
