@@ -11,6 +11,7 @@
 #   make coverage   line coverage; fails when that of src/core is below 95 %
 #   make format     clang-format over all sources
 #   make install    into $(DESTDIR)$(PREFIX); without PREFIX, to where 'make' built it for
+#   make deb        build/reknit_VERSION_ARCH.deb, for apt install
 #   make clean      remove every build folder
 #
 # Packages that are missing are installed first (tools/packages); DEPS=no leaves that out.
@@ -21,7 +22,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 MESON ?= meson
 DEPS ?= yes
 
-.PHONY: all build test demo cluster bench soak coverage format install clean deps-%
+.PHONY: all build test demo cluster bench soak coverage format install deb clean deps-%
 all: build
 
 deps-%:
@@ -30,7 +31,7 @@ deps-%:
 build: deps-build
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
 
-test: deps-build+test+demo+cluster
+test: deps-build+test+demo+cluster+deb
 	@tools/run-tests -j $(JOBS)
 
 demo: deps-build+demo
@@ -64,6 +65,10 @@ format: deps-test
 install:
 	@test -x build/bin/reknit || { echo "run 'make' first" >&2; exit 1; }
 	@DESTDIR=$(abspath $(DESTDIR)) MESON="$(MESON)" tools/install build $(if $(filter file,$(origin PREFIX)),,$(abspath $(PREFIX)))
+
+# It holds what 'make' built, and is for /usr whatever the prefix of that was.
+deb: build deps-deb
+	@tools/deb build
 
 clean:
 	rm -rf build build-*

@@ -52,7 +52,7 @@ def names(top, *purposes):
 
 
 def test_every_purpose_has_packages(top):
-    for purpose in ("build", "test", "demo", "bench", "coverage", "cluster"):
+    for purpose in ("build", "test", "demo", "bench", "coverage", "cluster", "deb"):
         assert names(top, purpose), purpose
     assert run(top / "tools/install-deps", "--list", "nothing").returncode == 2
 
