@@ -5,6 +5,7 @@
 
 #include "slurm/adapter.h"
 #include "slurm/deadline.h"
+#include "slurm/lines.h"
 #include "slurm/text.h"
 
 #include "base/cleanup.h"
@@ -78,6 +79,14 @@ static int say_hello(void)
     return r;
 }
 
+static void refuse(int64_t id, const char *why, struct strbuf *out)
+{
+    _cleanup_answer_ struct answer answer = {0};
+
+    answer_fail(&answer, FAULT_INVALID_REQUEST, 0, "%s", why);
+    answer_write(&answer, id, out);
+}
+
 /* Adds the answer to one line to out. */
 static bool answer_line(struct adapter *a, const char *line, size_t len, struct strbuf *out)
 {
@@ -86,50 +95,42 @@ static bool answer_line(struct adapter *a, const char *line, size_t len, struct 
     struct err e = {0};
 
     if (request_parse(line, len, &r, &e) < 0) {
-        answer_fail(&answer, FAULT_INVALID_REQUEST, 0, "%s", e.text);
-    } else {
-        deadline_start(r.id, r.deadline_ms);
-        adapter_answer(a, &r, &answer);
-        deadline_stop();
+        refuse(r.id, e.text, out);
+        return false;
     }
+    deadline_start(r.id, r.deadline_ms);
+    adapter_answer(a, &r, &answer);
+    deadline_stop();
     answer_write(&answer, r.id, out);
     return answer.fault == FAULT_NONE;
 }
 
-/* Answers the lines that in holds whole, and takes them out of it. A line that is too long is
- * answered when its length is seen, and *skip then holds until its end was read. */
-static int answer_lines(struct adapter *a, struct strbuf *in, bool *skip)
+/* Answers the lines that are there whole. */
+static int answer_lines(struct adapter *a, struct lines *in)
 {
     _cleanup_strbuf_ struct strbuf out = {0};
-    size_t at = 0;
-    int r = 0;
+    const char *line;
+    size_t len;
+    int r;
 
-    while (r == 0 && at < in->len) {
-        const char *line = in->s + at, *end = memchr(line, '\n', in->len - at);
-        size_t len = end ? (size_t)(end - line) : in->len - at;
-
-        if (!end && len <= REQUEST_LINE_MAX)
-            break;
-        if (!*skip && (len > REQUEST_LINE_MAX || strspn(line, " \t\r") < len)) {
+    while ((r = lines_next(in, &line, &len)) != 0) {
+        strbuf_reset(&out);
+        if (r == -E2BIG)
+            refuse(REQUEST_ID_NONE, "the line is too long", &out);
+        else
             answer_line(a, line, len, &out);
-            r = write_all(STDOUT_FILENO, out.s, out.len);
-            strbuf_reset(&out);
-        }
-        *skip = !end;
-        at += len + (end != NULL);
+        r = write_all(STDOUT_FILENO, out.s, out.len);
+        if (r < 0)
+            break;
     }
-    memmove(in->s, in->s + at, in->len - at);
-    in->len -= at;
-    in->s[in->len] = '\0';
     return r;
 }
 
 /* Until standard input ends. 0, or negative errno. */
 static int serve(struct adapter *a)
 {
-    _cleanup_strbuf_ struct strbuf in = {0};
+    _cleanup_lines_ struct lines in = {.max = REQUEST_LINE_MAX};
     static char chunk[READ_CHUNK];
-    bool skip = false;
     int r = 0;
 
     while (r == 0) {
@@ -139,8 +140,8 @@ static int serve(struct adapter *a)
             continue;
         if (n <= 0)
             return n < 0 ? -errno : 0;
-        strbuf_add(&in, chunk, (size_t)n);
-        r = answer_lines(a, &in, &skip);
+        lines_add(&in, chunk, (size_t)n);
+        r = answer_lines(a, &in);
     }
     return r;
 }

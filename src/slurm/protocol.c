@@ -52,8 +52,6 @@ int request_parse(const char *line, size_t len, struct request *ret, struct err 
     int r;
 
     *ret = (struct request){.id = REQUEST_ID_NONE};
-    if (len > REQUEST_LINE_MAX)
-        return err_set(e, -EINVAL, "the line is longer than %d bytes", REQUEST_LINE_MAX);
     ret->body = json_loadb(line, len, JSON_REJECT_DUPLICATES, &je);
     if (!json_is_object(ret->body)) {
         r = err_set(e, -EINVAL, "no JSON object: %s", ret->body ? "something else" : je.text);

@@ -19,7 +19,7 @@ json_t *text_json(const char *s, size_t max)
         return json_string("");
     if (len > max) {
         cut = xmalloc(max + 1);
-        str_copy_n(cut, max + 1, s, max);
+        str_copy_n(cut, max + 1, s, len);
         s = cut;
         len = strlen(s);
     }

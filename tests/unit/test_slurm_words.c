@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Slurm's numbers and host lists in the words of docs/ADAPTER.md. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "slurm/hosts.h"
+#include "slurm/text.h"
+#include "slurm/words.h"
+
+#include <slurm/slurm_errno.h>
+#include <stdlib.h>
+
+static void test_states_of_jobs(void **state)
+{
+    static const struct {
+        uint32_t slurm;
+        enum sched_state want;
+    } cases[] = {
+        {JOB_PENDING, SCHED_PENDING},
+        {JOB_PENDING | JOB_COMPLETING, SCHED_PENDING},
+        {JOB_PENDING | JOB_SPECIAL_EXIT, SCHED_SPECIAL_EXIT},
+        {JOB_RUNNING, SCHED_RUNNING},
+        {JOB_RUNNING | JOB_CONFIGURING, SCHED_CONFIGURING},
+        {JOB_RUNNING | JOB_POWER_UP_NODE, SCHED_CONFIGURING},
+        {JOB_RUNNING | JOB_STOPPED, SCHED_SUSPENDED},
+        {JOB_SUSPENDED, SCHED_SUSPENDED},
+        {JOB_COMPLETE | JOB_COMPLETING, SCHED_COMPLETED},
+        {JOB_CANCELLED | JOB_COMPLETING, SCHED_CANCELLED},
+        {JOB_FAILED | JOB_LAUNCH_FAILED, SCHED_FAILED},
+        {JOB_TIMEOUT, SCHED_TIMEOUT},
+        {JOB_NODE_FAIL, SCHED_NODE_FAIL},
+        {JOB_NODE_FAIL | JOB_REQUEUE, SCHED_REQUEUED},
+        {JOB_PREEMPTED, SCHED_PREEMPTED},
+        {JOB_BOOT_FAIL, SCHED_BOOT_FAIL},
+        {JOB_DEADLINE, SCHED_DEADLINE},
+        {JOB_OOM, SCHED_OUT_OF_MEMORY},
+        {JOB_END, SCHED_UNKNOWN}, /* one that a later release invents */
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(words_job_state(cases[i].slurm), cases[i].want);
+}
+
+static void test_reasons(void **state)
+{
+    assert_string_equal(words_reason(WAIT_TIME), "BeginTime");
+    assert_string_equal(words_reason_kind(WAIT_TIME), "time");
+    assert_string_equal(words_reason_kind(FAIL_BAD_CONSTRAINTS), "constraints");
+    assert_string_equal(words_reason_kind(WAIT_DEP_INVALID), "dependency-never");
+    assert_string_equal(words_reason_kind(WAIT_HELD_USER), "held-by-user");
+    assert_string_equal(words_reason_kind(WAIT_QOS_MAX_JOB_PER_USER), "limits");
+    assert_string_equal(words_reason_kind(WAIT_PART_TIME_LIMIT), "limits");
+    assert_string_equal(words_reason_kind(FAIL_SYSTEM), "other");
+    assert_string_equal(words_reason_kind(1000000), "other");
+}
+
+static bool has_flag(uint32_t node_state, const char *word)
+{
+    json_t *flags = words_node_flags(node_state);
+    const json_t *flag;
+    bool has = false;
+    size_t i;
+
+    json_array_foreach(flags, i, flag) has = has || streq(json_string_value(flag), word);
+    json_decref(flags);
+    return has;
+}
+
+static void test_states_of_nodes(void **state)
+{
+    assert_string_equal(words_node_state(NODE_STATE_IDLE | NODE_STATE_DRAIN), "idle");
+    assert_string_equal(words_node_state(NODE_STATE_MIXED), "mixed");
+    assert_string_equal(words_node_state(NODE_STATE_DOWN), "down");
+    assert_string_equal(words_node_state(NODE_STATE_FUTURE), "unknown");
+    assert_true(has_flag(NODE_STATE_IDLE | NODE_STATE_DRAIN, "drain"));
+    assert_false(has_flag(NODE_STATE_IDLE, "drain"));
+    assert_true(has_flag(NODE_STATE_ALLOCATED | NODE_STATE_NO_RESPOND, "not-responding"));
+
+    assert_true(words_node_is_usable(NODE_STATE_IDLE));
+    assert_true(words_node_is_usable(NODE_STATE_ALLOCATED | NODE_STATE_COMPLETING));
+    assert_true(words_node_is_usable(NODE_STATE_IDLE | NODE_STATE_POWERED_DOWN));
+    assert_false(words_node_is_usable(NODE_STATE_IDLE | NODE_STATE_DRAIN));
+    assert_false(words_node_is_usable(NODE_STATE_MIXED | NODE_STATE_FAIL));
+    assert_false(words_node_is_usable(NODE_STATE_IDLE | NODE_STATE_NO_RESPOND));
+    assert_false(words_node_is_usable(NODE_STATE_DOWN));
+    assert_false(words_node_is_usable(NODE_STATE_UNKNOWN));
+}
+
+static void test_a_broken_conversation_is_unknown_only_if_something_was_asked(void **state)
+{
+    static const int broken[] = {
+        SLURMCTLD_COMMUNICATIONS_RECEIVE_ERROR,
+        SLURMCTLD_COMMUNICATIONS_SEND_ERROR,
+        SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
+        SLURM_PROTOCOL_AUTHENTICATION_ERROR,
+        ESLURM_AUTH_CRED_INVALID,
+        ETIMEDOUT,
+        ECONNRESET,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
+        assert_int_equal(words_fault(broken[i], true), FAULT_UNKNOWN);
+        assert_int_equal(words_fault(broken[i], false), FAULT_UNREACHABLE);
+    }
+    assert_int_equal(words_fault(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR, true),
+                     FAULT_UNREACHABLE);
+    assert_int_equal(words_fault(ESLURM_IN_STANDBY_MODE, true), FAULT_UNREACHABLE);
+    assert_int_equal(words_fault(0, true), FAULT_UNKNOWN); /* it failed and does not say how */
+    assert_int_equal(words_fault(ESLURM_JOB_PENDING, true), FAULT_ALREADY_DONE);
+    assert_int_equal(words_fault(ESLURM_JOB_PENDING, false), FAULT_NO_SUCH_JOB);
+    assert_int_equal(words_fault(ESLURM_DISABLED, true), FAULT_NOT_ALLOWED);
+    assert_int_equal(words_fault(ESLURM_INVALID_NODE_NAME, true), FAULT_INVALID_REQUEST);
+    assert_int_equal(words_fault(ESLURM_NODES_BUSY, true), FAULT_FAILED);
+}
+
+static void assert_hosts(const char *list, size_t n, const char *first, const char *last)
+{
+    json_t *names = hosts_json(list);
+
+    assert_int_equal(json_array_size(names), n);
+    if (n > 0) {
+        assert_string_equal(json_string_value(json_array_get(names, 0)), first);
+        assert_string_equal(json_string_value(json_array_get(names, n - 1)), last);
+    }
+    json_decref(names);
+}
+
+static void test_host_lists_are_expanded_within_bounds(void **state)
+{
+    assert_hosts(NULL, 0, NULL, NULL);
+    assert_hosts("", 0, NULL, NULL);
+    assert_hosts("n1", 1, "n1", "n1");
+    assert_hosts("n[1-3,07],gpu-a[1-2]", 6, "n1", "gpu-a2");
+    assert_hosts("n[00001-60000]", 60000, "n00001", "n60000");
+    assert_hosts("a[1-60000],b[1-60000]", TEXT_HOSTS_MAX, "a1", "b5536");
+}
+
+static void assert_hosts_text(const char *names, int result, const char *want)
+{
+    json_t *j = json_loads(names, JSON_DECODE_ANY, NULL);
+    char *text = NULL;
+
+    assert_int_equal(hosts_text(j, &text), result);
+    if (want)
+        assert_string_equal(text, want);
+    free(text);
+    json_decref(j);
+}
+
+static void test_only_names_are_taken_as_hosts(void **state)
+{
+    assert_hosts_text("[]", 0, "");
+    assert_hosts_text("[\"n1\",\"gpu-a.b_2\"]", 0, "n1,gpu-a.b_2");
+    assert_hosts_text("[\"n[1-9]\"]", -EINVAL, NULL);
+    assert_hosts_text("[\"n1,n2\"]", -EINVAL, NULL);
+    assert_hosts_text("[\"\"]", -EINVAL, NULL);
+    assert_hosts_text("[\"-a\"]", -EINVAL, NULL);
+    assert_hosts_text("[\"/etc/passwd\"]", -EINVAL, NULL);
+    assert_hosts_text("[1]", -EINVAL, NULL);
+    assert_hosts_text("\"n1\"", -EINVAL, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_states_of_jobs),
+        cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_states_of_nodes),
+        cmocka_unit_test(test_a_broken_conversation_is_unknown_only_if_something_was_asked),
+        cmocka_unit_test(test_host_lists_are_expanded_within_bounds),
+        cmocka_unit_test(test_only_names_are_taken_as_hosts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
