@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One process at a time, its standard input and output a socket pair. Requests are answered in the
+ * order in which they were sent, so only the first that waits has a clock running.
+ *
+ * Answers are called from the loop only: a request that cannot be sent is answered by a timer. So
+ * nobody who asks is called back before adapter_ask() returns. */
+
+#include "source/adapter.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/timer.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BACKOFF_MIN (200 * USEC_PER_MSEC)
+#define BACKOFF_MAX (5 * USEC_PER_SEC)
+#define READ_CHUNK  (64u * 1024)
+#define ARGS_MAX    16
+
+struct request {
+    uint64_t id;
+    usec_t deadline;
+    adapter_reply_fn *reply;
+    void *ctx;
+};
+
+struct adapter {
+    sd_event *event;
+    char *argv[ARGS_MAX + 1];
+    struct adapter_handlers handlers;
+    void *ctx;
+
+    pid_t pid; /* 0 = none runs */
+    int fd;
+    bool greeted;
+    sd_event_source *io;
+    sd_event_source *clock; /* of the first that waits */
+    sd_event_source *deny;  /* answers what could not be sent */
+    sd_event_source *start;
+    usec_t backoff;
+    uint32_t restarts;
+
+    uint64_t next_id;
+    VEC(struct request) waiting; /* as they were sent */
+    VEC(struct request) refused; /* could not be sent */
+    VEC(char) in;
+    size_t searched; /* of `in`: there is no end of a line before */
+    VEC(char) out;
+};
+
+const char *adapter_error(const json_t *answer)
+{
+    const char *s = json_string_value(json_object_get(answer, "error"));
+
+    return s ? s : "";
+}
+
+static enum adapter_outcome outcome_of(const json_t *answer)
+{
+    const char *error = adapter_error(answer);
+
+    if (json_is_true(json_object_get(answer, "ok")) || streq(error, "already-done"))
+        return ADAPTER_DONE;
+    if (streq(error, "unknown"))
+        return ADAPTER_UNKNOWN;
+    return streq(error, "unreachable") ? ADAPTER_UNREACHABLE : ADAPTER_REFUSED;
+}
+
+static void wind_clock(struct adapter *a)
+{
+    if (a->waiting.n > 0)
+        timer_arm(a->clock, mono_us() + a->waiting.v[0].deadline + ADAPTER_PATIENCE);
+    else
+        timer_stop(a->clock);
+}
+
+static void start_later(struct adapter *a)
+{
+    timer_arm(a->start, mono_us() + a->backoff);
+    a->backoff = a->backoff * 2 < BACKOFF_MAX ? a->backoff * 2 : BACKOFF_MAX;
+}
+
+static int on_reaped(sd_event_source *s, const siginfo_t *si, void *ctx)
+{
+    return 0;
+}
+
+static void answer_all(struct adapter *a, enum adapter_outcome outcome, const char *text)
+{
+    while (a->waiting.n > 0) {
+        struct request r = a->waiting.v[0];
+
+        VEC_REMOVE(&a->waiting, 0);
+        r.reply(r.ctx, outcome, NULL, text);
+    }
+}
+
+/* It is not waited for: in state D it outlives its SIGKILL. Whatever was asked of it may have been
+ * done. */
+static void give_up(struct adapter *a, const char *text)
+{
+    kill(a->pid, SIGKILL);
+    if (sd_event_add_child(a->event, NULL, a->pid, WEXITED, on_reaped, NULL) < 0)
+        waitpid(a->pid, NULL, WNOHANG);
+    a->pid = 0;
+    a->io = sd_event_source_disable_unref(a->io);
+    closep(&a->fd);
+    a->greeted = false;
+    a->in.n = a->searched = a->out.n = 0;
+    if (a->handlers.down)
+        a->handlers.down(a->ctx, text);
+    answer_all(a, ADAPTER_UNKNOWN, text);
+    wind_clock(a);
+    start_later(a);
+}
+
+static int on_clock(sd_event_source *s, uint64_t t, void *ctx)
+{
+    struct adapter *a = ctx;
+
+    if (a->pid != 0)
+        give_up(a, "it did not answer in time, and was killed");
+    return 0;
+}
+
+static int on_deny(sd_event_source *s, uint64_t t, void *ctx)
+{
+    struct adapter *a = ctx;
+
+    while (a->refused.n > 0) {
+        struct request r = a->refused.v[0];
+
+        VEC_REMOVE(&a->refused, 0);
+        r.reply(r.ctx, ADAPTER_UNREACHABLE, NULL, "no adapter runs");
+    }
+    return 0;
+}
+
+static void take_answer(struct adapter *a, const json_t *answer)
+{
+    json_t *id = json_object_get(answer, "id");
+    struct request r;
+    const char *text = json_string_value(json_object_get(answer, "text"));
+
+    if (a->waiting.n == 0 || (uint64_t)json_integer_value(id) != a->waiting.v[0].id) {
+        log_warning("the adapter answers what it was not asked; that is ignored");
+        return;
+    }
+    r = a->waiting.v[0];
+    VEC_REMOVE(&a->waiting, 0);
+    a->backoff = BACKOFF_MIN;
+    wind_clock(a);
+    r.reply(r.ctx, outcome_of(answer), answer, text ? text : "");
+}
+
+/* false: it is not the kind of program we can talk to. */
+static bool take_line(struct adapter *a, const char *line, size_t n)
+{
+    json_t *j = json_loadb(line, n, 0, NULL), *hello;
+    bool sound = json_is_object(j);
+
+    hello = json_object_get(j, "hello");
+    if (sound && hello) {
+        a->greeted = true;
+        if (a->handlers.hello)
+            a->handlers.hello(a->ctx, hello);
+    } else if (sound) {
+        take_answer(a, j);
+    }
+    json_decref(j);
+    return sound;
+}
+
+/* Taking a line may end the process, and so empty the buffer. */
+static bool take_lines(struct adapter *a)
+{
+    for (;;) {
+        char *end = a->in.n > a->searched
+                        ? memchr(a->in.v + a->searched, '\n', a->in.n - a->searched)
+                        : NULL;
+        _cleanup_(freep) char *line = NULL;
+        size_t n;
+
+        if (!end) {
+            a->searched = a->in.n;
+            return a->in.n <= ADAPTER_ANSWER_MAX;
+        }
+        n = (size_t)(end - a->in.v);
+        line = xmalloc(n + 1);
+        memcpy(line, a->in.v, n);
+        memmove(a->in.v, end + 1, a->in.n - n - 1);
+        a->in.n -= n + 1;
+        a->searched = 0;
+        if (!take_line(a, line, n))
+            return false;
+        if (a->pid == 0)
+            return true;
+    }
+}
+
+static void write_out(struct adapter *a)
+{
+    ssize_t n = a->out.n > 0 ? send(a->fd, a->out.v, a->out.n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+
+    if (n > 0) {
+        memmove(a->out.v, a->out.v + n, a->out.n - (size_t)n);
+        a->out.n -= (size_t)n;
+    }
+    sd_event_source_set_io_events(a->io, EPOLLIN | (a->out.n > 0 ? EPOLLOUT : 0));
+}
+
+static int on_io(sd_event_source *s, int fd, uint32_t events, void *ctx)
+{
+    struct adapter *a = ctx;
+    ssize_t n;
+
+    if (events & EPOLLOUT)
+        write_out(a);
+    if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+        return 0;
+    VEC_GROW(&a->in, a->in.n + READ_CHUNK);
+    n = read(fd, a->in.v + a->in.n, READ_CHUNK);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0) {
+        give_up(a, "it ended");
+        return 0;
+    }
+    a->in.n += (size_t)n;
+    if (!take_lines(a))
+        give_up(a, "it answers nonsense");
+    return 0;
+}
+
+static int spawn(struct adapter *a, int theirs)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    int r;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, theirs, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, theirs, STDOUT_FILENO);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    r = posix_spawnp(&a->pid, a->argv[0], &actions, &attr, a->argv, environ);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    if (r != 0)
+        a->pid = 0;
+    return -r;
+}
+
+static int start(struct adapter *a)
+{
+    int fds[2], r;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+        return -errno;
+    r = spawn(a, fds[1]);
+    close(fds[1]);
+    if (r < 0) {
+        close(fds[0]);
+        return r;
+    }
+    a->fd = fds[0];
+    return sd_event_add_io(a->event, &a->io, a->fd, EPOLLIN, on_io, a);
+}
+
+static int on_start(sd_event_source *s, uint64_t t, void *ctx)
+{
+    struct adapter *a = ctx;
+    int r = start(a);
+
+    a->restarts++;
+    if (r >= 0)
+        return 0;
+    if (a->pid != 0) {
+        give_up(a, strerror(-r));
+        return 0;
+    }
+    if (a->handlers.down)
+        a->handlers.down(a->ctx, strerror(-r));
+    start_later(a);
+    return 0;
+}
+
+struct adapter *adapter_new(sd_event *event, const char *const argv[],
+                            const struct adapter_handlers *handlers, void *ctx)
+{
+    struct adapter *a = xnew(struct adapter);
+
+    *a = (struct adapter){.event = sd_event_ref(event),
+                          .handlers = *handlers,
+                          .ctx = ctx,
+                          .fd = -1,
+                          .next_id = 1,
+                          .backoff = BACKOFF_MIN};
+    for (size_t i = 0; argv[i] && i < ARGS_MAX; i++)
+        a->argv[i] = xstrdup(argv[i]);
+    if (timer_new(event, on_clock, a, &a->clock) < 0 ||
+        timer_new(event, on_deny, a, &a->deny) < 0 || timer_new(event, on_start, a, &a->start) < 0)
+        return adapter_free(a);
+    timer_arm(a->start, mono_us());
+    return a;
+}
+
+struct adapter *adapter_free(struct adapter *a)
+{
+    if (!a)
+        return NULL;
+    a->handlers = (struct adapter_handlers){0};
+    a->waiting.n = 0;
+    if (a->pid != 0)
+        give_up(a, "");
+    sd_event_source_disable_unref(a->clock);
+    sd_event_source_disable_unref(a->deny);
+    sd_event_source_disable_unref(a->start);
+    for (size_t i = 0; i < ARGS_MAX; i++)
+        free(a->argv[i]);
+    VEC_DONE(&a->waiting);
+    VEC_DONE(&a->refused);
+    VEC_DONE(&a->in);
+    VEC_DONE(&a->out);
+    sd_event_unref(a->event);
+    free(a);
+    return NULL;
+}
+
+void adapter_ask(struct adapter *a, json_t *request, usec_t deadline, adapter_reply_fn *reply,
+                 void *ctx)
+{
+    struct request r = {.id = a->next_id++, .deadline = deadline, .reply = reply, .ctx = ctx};
+    char *line;
+    size_t n;
+
+    if (a->pid == 0 || a->waiting.n >= ADAPTER_REQUESTS_MAX) {
+        json_decref(request);
+        *VEC_PUSH(&a->refused) = r;
+        timer_arm(a->deny, mono_us());
+        return;
+    }
+    json_object_set_new(request, "id", json_integer((json_int_t)r.id));
+    json_object_set_new(request, "deadline_ms", json_integer(deadline / USEC_PER_MSEC));
+    line = json_dumps(request, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(request);
+    n = strlen(line);
+    VEC_GROW(&a->out, a->out.n + n + 1);
+    memcpy(a->out.v + a->out.n, line, n);
+    a->out.v[a->out.n + n] = '\n';
+    a->out.n += n + 1;
+    free(line);
+    *VEC_PUSH(&a->waiting) = r;
+    if (a->waiting.n == 1)
+        wind_clock(a);
+    write_out(a);
+}
+
+bool adapter_is_up(const struct adapter *a)
+{
+    return a->pid != 0 && a->greeted;
+}
+
+size_t adapter_waiting(const struct adapter *a)
+{
+    return a->waiting.n + a->refused.n;
+}
+
+uint32_t adapter_restarts(const struct adapter *a)
+{
+    return a->restarts > 0 ? a->restarts - 1 : 0;
+}
