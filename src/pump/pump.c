@@ -55,6 +55,11 @@ usec_t pump_now(const struct pump *p)
     return mono_us() + p->clock_offset;
 }
 
+const struct model *pump_model(const struct pump *p)
+{
+    return core_model(p->core);
+}
+
 usec_t pump_to_mono(const struct pump *p, usec_t t)
 {
     return t == USEC_NEVER ? USEC_NEVER : t - p->clock_offset;

@@ -26,6 +26,7 @@ struct pump_handlers {
     void (*stalled)(void *ctx, usec_t how_long);
 };
 
+struct model;
 struct pump;
 
 /* Folds what the journal holds; it must outlive the pump. Nothing of the past is repeated. */
@@ -49,6 +50,9 @@ usec_t pump_now(const struct pump *p);
 usec_t pump_to_mono(const struct pump *p, usec_t t);
 
 bool pump_is_tilted(const struct pump *p);
+
+/* Core's state, as of the last input. */
+const struct model *pump_model(const struct pump *p);
 
 /* Commits what is still open; for the end of a program. */
 int pump_close(struct pump *p, struct err *e);

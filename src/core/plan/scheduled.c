@@ -2,8 +2,9 @@
 
 /* From a decision to what a scheduler is asked for.
  *
- *   restart   requeue, which ends what still runs → once it waits: exclusions and a start time, in
- *             one update → a look that shows both, or the next attempt
+ *   restart   requeue, which ends what still runs → once it waits: exclusions, and a later start
+ *             where there is a backoff → at that time: a start now, because a scheduler looks at a
+ *             job at once when it is changed, and at one whose time has come only now and then
  *   stop      nothing, when it has ended; otherwise cancel
  *
  * A plain requeue needs nothing else to get going: should reknit die behind it, the scheduler
@@ -18,9 +19,10 @@
 
 #include <string.h>
 
-#define TRIES_MAX 3
+#define TRIES_MAX  3
+#define AMENDS_MAX 6
 
-/* A requeue that was granted shows at the next look but one, at the latest. */
+/* Schedulers count whole seconds. */
 #define START_SLACK USEC_PER_SEC
 
 static bool is_pending(const struct job *j, enum intent intent)
@@ -101,12 +103,7 @@ static bool keeps_delay(const struct job *j)
     return j->attempt.incident.cause == CAUSE_NODE_FAILURE;
 }
 
-static usec_t round_up_second(usec_t t)
-{
-    return (t + USEC_PER_SEC - 1) / USEC_PER_SEC * USEC_PER_SEC;
-}
-
-/* Whole seconds, as schedulers count. */
+/* When the next attempt is to start. */
 static usec_t start_time(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
@@ -115,7 +112,7 @@ static usec_t start_time(const struct model *m, const struct job *j)
 
     if (keeps_delay(j) && s->look.begin > wanted)
         return s->look.begin;
-    return round_up_second(wanted > early ? wanted : early);
+    return wanted > early ? wanted : early;
 }
 
 static bool is_kept_out(const struct look_facts *look, const char *node)
@@ -136,31 +133,50 @@ static bool lacks_exclusions(const struct job *j)
     return false;
 }
 
-static bool begins_wrongly(const struct model *m, const struct job *j)
-{
-    usec_t begin = j->sched.look.begin, wanted = start_time(m, j);
-
-    return begin > wanted + START_SLACK || (begin + START_SLACK < wanted && wanted > m->now);
-}
-
-static bool wants_amendment(const struct model *m, const struct job *j)
+static bool may_amend(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    if (!is_decided(j) || !action_restarts(j->attempt.decision.action) || !s->amend_due ||
-        s->amends >= TRIES_MAX || s->pending_since == USEC_NEVER || s->look.held ||
-        is_pending(j, INTENT_AMEND) || !plan_sched_may_act(m, j, NULL, 0))
-        return false;
-    return s->look.constrained ? s->look.n_kept_out > 0
-                               : lacks_exclusions(j) || begins_wrongly(m, j);
+    return is_decided(j) && action_restarts(j->attempt.decision.action) && s->amend_due &&
+           s->amends < AMENDS_MAX && s->pending_since != USEC_NEVER && !s->look.held &&
+           !is_pending(j, INTENT_AMEND) && plan_sched_may_act(m, j, NULL, 0);
+}
+
+/* The scheduler would start it too early, or on a node that is to be kept out. */
+static bool lacks_something(const struct model *m, const struct job *j)
+{
+    const struct look_facts *l = &j->sched.look;
+
+    if (l->constrained)
+        return l->n_kept_out > 0;
+    return lacks_exclusions(j) || l->begin + START_SLACK < start_time(m, j);
+}
+
+static bool is_late(const struct model *m, const struct job *j)
+{
+    return j->sched.look.begin > start_time(m, j) + START_SLACK;
+}
+
+static usec_t amendment_due(const struct model *m, const struct job *j)
+{
+    if (!may_amend(m, j))
+        return USEC_NEVER;
+    if (lacks_something(m, j))
+        return m->now;
+    return is_late(m, j) ? start_time(m, j) : USEC_NEVER;
 }
 
 static void fill_amendment(const struct model *m, const struct job *j, struct intent_facts *ret)
 {
     const struct sched *s = &j->sched;
+    usec_t start = start_time(m, j);
 
+    if (start < m->now)
+        start = m->now;
+    else if (start < s->look.begin) /* there is time; the scheduler's own delay is long enough */
+        start = s->look.begin;
     *ret = (struct intent_facts){.intent = INTENT_AMEND,
-                                 .not_before = start_time(m, j),
+                                 .not_before = start,
                                  .after_step = STEP_NONE,
                                  .restarts = s->look.restarts};
     if (s->look.constrained || s->nodes_refused)
@@ -213,7 +229,7 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
         return ask(ret, INTENT_CANCEL, j);
     if (m->now >= requeue_due(m, j))
         return ask(ret, INTENT_REQUEUE, j);
-    if (!wants_amendment(m, j))
+    if (m->now < amendment_due(m, j))
         return false;
     fill_amendment(m, j, ret);
     *ret_attempt = j->sched.look.restarts + 1;
@@ -222,7 +238,9 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
 
 usec_t plan_sched_due(const struct model *m, const struct job *j)
 {
-    return requeue_due(m, j);
+    usec_t requeue = requeue_due(m, j), amend = amendment_due(m, j);
+
+    return requeue < amend ? requeue : amend;
 }
 
 /* A job may come back for as long as its scheduler knows it; who has decided on an end need not

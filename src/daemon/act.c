@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whatever the scheduler answers, the job is looked at before the result is told: so core has seen
+ * what came of it when it learns that it is over. An answer that was lost is told as unknown; the
+ * look that came before it, and those that follow, say what really happened. */
+
+#include "daemon/daemon.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define DEADLINE (15 * USEC_PER_SEC)
+
+struct deed_open {
+    struct daemon *d;
+    struct event intent;
+    enum outcome outcome;
+    char detail[256];
+};
+
+static void report(struct daemon *d, const struct event *intent, enum outcome outcome,
+                   const char *detail)
+{
+    struct event e = {.kind = EVENT_RESULT, .attempt = intent->attempt};
+
+    STR_COPY(e.job, intent->job);
+    e.result = (struct result_facts){.intent = intent->seq, .outcome = outcome};
+    STR_COPY(e.result.detail, detail);
+    pump_input(d->pump, &e);
+}
+
+static void on_look(void *ctx, enum adapter_outcome outcome, const json_t *answer, const char *text)
+{
+    struct deed_open *o = ctx;
+    const json_t *job = json_object_get(answer, "job");
+
+    if (outcome == ADAPTER_DONE && job)
+        sched_watch_take(o->d->sched, job);
+    report(o->d, &o->intent, o->outcome, o->detail);
+    sched_watch_poke(o->d->sched);
+    free(o);
+}
+
+static void on_done(void *ctx, enum adapter_outcome outcome, const json_t *answer, const char *text)
+{
+    static const enum outcome outcomes[] = {
+        [ADAPTER_DONE] = OUTCOME_DONE,
+        [ADAPTER_REFUSED] = OUTCOME_FAILED,
+        [ADAPTER_UNREACHABLE] = OUTCOME_UNKNOWN, /* nothing was done; it is asked again */
+        [ADAPTER_UNKNOWN] = OUTCOME_UNKNOWN,
+    };
+    struct deed_open *o = ctx;
+    char id[16];
+
+    o->outcome = outcomes[outcome];
+    if (streq(adapter_error(answer),
+              "changed")) /* a moment too late: what holds now is looked at */
+        o->outcome = OUTCOME_UNKNOWN;
+    str_sanitize(o->detail, sizeof(o->detail), text, strlen(text));
+    STR_PRINTF(id, "%lu", strtoul(o->intent.job, NULL, 10));
+    adapter_ask(o->d->adapter, json_pack("{s:s, s:s}", "op", "job", "job", id), DEADLINE, on_look,
+                o);
+}
+
+static void ask(struct daemon *d, const struct event *intent, json_t *request)
+{
+    struct deed_open *o = xnew(struct deed_open);
+
+    o->d = d;
+    o->intent = *intent;
+    adapter_ask(d->adapter, request, DEADLINE, on_done, o);
+}
+
+/* "restarts" and "submit" name this attempt of this job, whatever becomes of its number. */
+static json_t *expect(const struct sched_job *r, const struct event *intent, json_t *states)
+{
+    return json_pack("{s:I, s:I, s:o}", "restarts", (json_int_t)intent->intended.restarts, "submit",
+                     (json_int_t)r->submit, "states", states);
+}
+
+static json_t *request(const char *op, const struct sched_job *r)
+{
+    char id[16];
+
+    STR_PRINTF(id, "%" PRIu32, r->id);
+    return json_pack("{s:s, s:s}", "op", op, "job", id);
+}
+
+static json_t *running_states(void)
+{
+    return json_pack("[s, s, s]", "running", "configuring", "suspended");
+}
+
+static void requeue(struct daemon *d, const struct sched_job *r, const struct event *intent)
+{
+    json_t *q = request("requeue", r), *states = running_states();
+
+    static const char *const ended[] = {"failed",    "timeout",  "node-fail", "out-of-memory",
+                                        "preempted", "deadline", "boot-fail"};
+    for (size_t i = 0; i < ARRAY_SIZE(ended); i++)
+        json_array_append_new(states, json_string(ended[i]));
+    json_object_set_new(q, "expect", expect(r, intent, states));
+    ask(d, intent, q);
+}
+
+static void cancel(struct daemon *d, const struct sched_job *r, const struct event *intent)
+{
+    json_t *q = request("cancel", r);
+
+    json_object_set_new(q, "expect", expect(r, intent, running_states()));
+    ask(d, intent, q);
+}
+
+static void arm(struct daemon *d, const struct sched_job *r, const struct event *intent)
+{
+    json_t *q = request("update", r);
+
+    json_object_set_new(q, "expect", expect(r, intent, running_states()));
+    json_object_set_new(q, "set", json_pack("{s:b}", "requeue", 1));
+    ask(d, intent, q);
+}
+
+static bool is_in(const struct intent_facts *f, const char *node)
+{
+    for (uint32_t i = 0; i < f->n_nodes; i++)
+        if (streq(f->nodes[i], node))
+            return true;
+    return false;
+}
+
+static bool is_required(const struct sched_job *r, const char *node)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach(r->required, i, v) if (streq(json_string_value(v), node)) return true;
+    return false;
+}
+
+static bool was_ours(const struct job *j, const char *node)
+{
+    for (uint32_t i = 0; j && i < j->sched.n_kept; i++)
+        if (streq(j->sched.kept[i].node, node))
+            return true;
+    return false;
+}
+
+/* The user's list and ours, without what he requires. */
+static json_t *merged(const struct job *j, const struct sched_job *r, const struct intent_facts *f)
+{
+    json_t *list = json_array(), *v;
+    size_t i;
+
+    json_array_foreach(r->exclude, i,
+                       v) if (!was_ours(j, json_string_value(v)) && !is_in(f, json_string_value(v)))
+        json_array_append(list, v);
+    for (uint32_t n = 0; n < f->n_nodes; n++)
+        if (!is_required(r, f->nodes[n]))
+            json_array_append_new(list, json_string(f->nodes[n]));
+    return list;
+}
+
+static void amend(struct daemon *d, const struct sched_job *r, const struct event *intent)
+{
+    const struct intent_facts *f = &intent->intended;
+    const struct job *j = model_job(pump_model(d->pump), intent->job);
+    int left = f->n_nodes > 0 ? sched_watch_usable(d->sched, r, f) : -1;
+    int64_t begin = f->not_before / USEC_PER_SEC + sched_watch_ahead(d->sched);
+    json_t *q = request("update", r), *want;
+    char why[128];
+
+    if (left >= 0 && (uint32_t)left < r->n_nodes) {
+        json_decref(q);
+        STR_PRINTF(why, "%d of the %" PRIu32 " nodes that it needs would be left", left,
+                   r->n_nodes);
+        report(d, intent, OUTCOME_FAILED, why);
+        sched_watch_poke(d->sched);
+        return;
+    }
+    want = expect(r, intent, json_pack("[s]", "pending"));
+    json_object_set_new(want, "held", json_false());
+    json_object_set_new(want, "completing", json_false());
+    json_object_set_new(q, "expect", want);
+    json_object_set_new(
+        q, "set",
+        json_pack("{s:o, s:I}", "exclude", merged(j, r, f), "eligible", (json_int_t)begin));
+    ask(d, intent, q);
+}
+
+void act_on_intent(struct daemon *d, const struct event *intent)
+{
+    const struct sched_job *r = sched_watch_record(d->sched, intent->job);
+
+    if (!r) {
+        report(d, intent, OUTCOME_FAILED, "the scheduler does not know the job");
+        return;
+    }
+    switch (intent->intended.intent) {
+    case INTENT_REQUEUE:
+        requeue(d, r, intent);
+        break;
+    case INTENT_AMEND:
+        amend(d, r, intent);
+        break;
+    case INTENT_CANCEL:
+        cancel(d, r, intent);
+        break;
+    case INTENT_ARM:
+        arm(d, r, intent);
+        break;
+    default:
+        report(d, intent, OUTCOME_FAILED, "nobody is there who could");
+        break;
+    }
+}

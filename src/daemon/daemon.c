@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Wires the parts of reknitd together: the pump in the middle; the scheduler and the logs, which
+ * are looked at; and what core asks for, which is carried out.
+ *
+ * Nothing is asked of the scheduler before it was looked at for the first time: the journal says
+ * what was true, and only a look what is. */
+
+#include "daemon/daemon.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ADAPTER "reknit-slurm"
+
+/* What happened */
+
+static void say_decision(const struct event *e)
+{
+    const struct decision_facts *d = &e->decision;
+
+    log_info("%s, attempt %" PRIu32 ": %s by the rule '%s' (%s): %s", e->job, e->attempt,
+             action_name(d->action), d->rule, mode_name(d->mode), d->why);
+}
+
+static void say(const struct event *e)
+{
+    switch (e->kind) {
+    case EVENT_VERDICT:
+        log_info("%s, attempt %" PRIu32 ": %s, %s, %d %%: %s", e->job, e->attempt,
+                 incident_class_name(e->incident.class), cause_name(e->incident.cause),
+                 e->incident.confidence, e->incident.summary);
+        break;
+    case EVENT_DECISION:
+        say_decision(e);
+        break;
+    case EVENT_INTENT:
+        log_info("%s, attempt %" PRIu32 ": asks for %s", e->job, e->attempt,
+                 intent_name(e->intended.intent));
+        break;
+    case EVENT_RESULT:
+        if (e->result.outcome != OUTCOME_DONE)
+            log_info("%s: that is %s: %s", e->job, outcome_name(e->result.outcome),
+                     e->result.detail);
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_happened(void *ctx, const struct event *e)
+{
+    struct daemon *d = ctx;
+
+    say(e);
+    if (d->logs)
+        log_watch_happened(d->logs, e);
+}
+
+static void on_intent(void *ctx, const struct event *intent)
+{
+    act_on_intent(ctx, intent);
+}
+
+static void on_tilted(void *ctx, const struct err *why)
+{
+    if (why)
+        log_error("the journal cannot be written (%s): nothing is done until it can", why->text);
+    else
+        log_warning("the journal can be written again");
+}
+
+static void on_stalled(void *ctx, usec_t how_long)
+{
+    char text[DURATION_TEXT_MAX];
+
+    log_warning("reknitd did not run for %s; that time is held against nobody",
+                duration_format(how_long, text));
+}
+
+static const struct pump_handlers pump_handlers = {
+    .happened = on_happened, .intent = on_intent, .tilted = on_tilted, .stalled = on_stalled};
+
+/* From beginning to end */
+
+/* The programs that go with this one lie beside it, as they were built, or where they are
+ * installed.
+ */
+static void find_programs(char ret[PATH_MAX])
+{
+    char self[PATH_MAX], beside[PATH_MAX + sizeof(ADAPTER)];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    self[n > 0 ? n : 0] = '\0';
+    str_copy(ret, PATH_MAX, n > 0 ? dirname(self) : ".");
+    STR_PRINTF(beside, "%s/" ADAPTER, ret);
+    if (access(beside, X_OK) < 0)
+        str_copy(ret, PATH_MAX, REKNIT_PROGRAMS);
+}
+
+/* One at a time: two would act twice. The lock goes with the process. */
+static int take_lock(struct daemon *d, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (mkdir(d->config->state_dir, 0750) < 0 && errno != EEXIST)
+        return err_set(e, -errno, "%s: %s", d->config->state_dir, strerror(errno));
+    STR_PRINTF(path, "%s/lock", d->config->state_dir);
+    d->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (d->lock < 0)
+        return err_set(e, -errno, "%s: %s", path, strerror(errno));
+    if (flock(d->lock, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, -EBUSY, "%s is held: another reknitd works with this state", path);
+    return 0;
+}
+
+static int open_pump(struct daemon *d, struct err *e)
+{
+    char path[PATH_MAX];
+    int r;
+
+    STR_PRINTF(path, "%s/journal.db", d->config->state_dir);
+    r = journal_open(path, JOURNAL_WRITE, &d->journal, e);
+    if (r < 0)
+        return r;
+    if (journal_lost(d->journal) > 0)
+        log_warning("%s: %" PRIu64 " entries of the journal are lost: a file of it was damaged or "
+                    "removed, or the power was cut",
+                    path, journal_lost(d->journal));
+    return pump_new(d->event, d->journal, &pump_handlers, d, &d->pump, e);
+}
+
+static void start_adapter(struct daemon *d)
+{
+    const struct command *c = &d->config->adapter.command;
+    const char *argv[COMMAND_ARGS_MAX + 1] = {NULL};
+    static const struct adapter_handlers handlers = {.hello = sched_watch_hello,
+                                                     .down = sched_watch_down};
+    char path[PATH_MAX + sizeof(ADAPTER)];
+
+    for (unsigned i = 0; i < c->n; i++)
+        argv[i] = c->argv[i];
+    STR_PRINTF(path, "%s/" ADAPTER, d->programs);
+    if (c->n == 0)
+        argv[0] = path;
+    d->adapter = adapter_new(d->event, argv, &handlers, d->sched);
+}
+
+/* What core works with beside its jobs. It is an input like any other, and told when it is new. */
+static void tell_config(struct daemon *d)
+{
+    const struct model *m = pump_model(d->pump);
+    struct event e = {.kind = EVENT_BRAKES, .brakes = d->config->brakes};
+
+    if (memcmp(&m->brakes, &e.brakes, sizeof(e.brakes)) != 0)
+        pump_input(d->pump, &e);
+    log_set_level(d->config->log_level);
+}
+
+static int set_up(struct daemon *d, struct err *e)
+{
+    struct children_config children = {.programs = d->programs};
+    int r = daemon_config_load(d->config_path, d->drop_ins, &d->config, e);
+
+    if (r >= 0)
+        r = take_lock(d, e);
+    if (r >= 0)
+        r = open_pump(d, e);
+    if (r < 0)
+        return r;
+    tell_config(d);
+    children.spawner = d->config->spawner;
+    find_programs(d->programs);
+    d->children = children_new(d->event, &children);
+    d->sched = sched_watch_new(d);
+    if (d->children && d->sched) {
+        start_adapter(d);
+        d->logs = log_watch_new(d);
+    }
+    if (!d->adapter || !d->logs)
+        return err_set(e, -ENOMEM, "the event loop takes nothing more");
+    sched_watch_poke(d->sched);
+    return 0;
+}
+
+int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, struct daemon **ret,
+               struct err *e)
+{
+    _cleanup_(daemon_freep) struct daemon *d = xnew(struct daemon);
+    int r;
+
+    d->event = sd_event_ref(event);
+    d->config_path = config_path;
+    d->drop_ins = drop_ins;
+    d->lock = -1;
+    r = set_up(d, e);
+    if (r < 0)
+        return r;
+    *ret = TAKE(d);
+    return 0;
+}
+
+struct daemon *daemon_free(struct daemon *d)
+{
+    if (!d)
+        return NULL;
+    log_watch_free(d->logs);
+    adapter_free(d->adapter);
+    sched_watch_free(d->sched);
+    children_free(d->children);
+    pump_free(d->pump);
+    journal_free(d->journal);
+    daemon_config_free(d->config);
+    closep(&d->lock);
+    sd_event_unref(d->event);
+    free(d);
+    return NULL;
+}
+
+void daemon_reload(struct daemon *d)
+{
+    struct daemon_config *fresh = NULL;
+    struct err e = {0};
+
+    if (daemon_config_load(d->config_path, d->drop_ins, &fresh, &e) < 0) {
+        log_error("%s; what held before still holds", e.text);
+        return;
+    }
+    daemon_config_free(d->config);
+    d->config = fresh;
+    tell_config(d);
+    sched_watch_reload(d->sched);
+    log_info("the configuration was read again");
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_DAEMON_DAEMON_H
+#define REKNIT_DAEMON_DAEMON_H
+
+/* The parts of reknitd, and what each may do with the others. All of it runs in one loop. */
+
+#include "config/daemon_file.h"
+#include "config/terms.h"
+#include "core/state/state.h"
+#include "pump/pump.h"
+#include "source/adapter.h"
+#include "source/children.h"
+#include "source/sched_events.h"
+
+#include <limits.h>
+
+struct sched_watch;
+struct log_watch;
+
+struct daemon {
+    sd_event *event;
+    struct daemon_config *config;
+    const char *config_path, *drop_ins; /* to be read again on SIGHUP */
+    int lock;
+    char programs[PATH_MAX]; /* where those that go with this one lie */
+    struct journal *journal;
+    struct pump *pump;
+    struct children *children;
+    struct adapter *adapter;
+    struct sched_watch *sched;
+    struct log_watch *logs;
+};
+
+int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, struct daemon **ret,
+               struct err *e);
+struct daemon *daemon_free(struct daemon *d);
+DEFINE_CLEANUP(struct daemon *, daemon_free);
+
+/* SIGHUP: what is wrong with the new configuration leaves the old one in force. */
+void daemon_reload(struct daemon *d);
+
+/* sched.c: looks at the scheduler, again and again, and tells core what it saw. */
+struct sched_watch *sched_watch_new(struct daemon *d);
+struct sched_watch *sched_watch_free(struct sched_watch *w);
+/* Handlers of the adapter; ctx is the sched_watch. */
+void sched_watch_hello(void *ctx, const json_t *hello);
+void sched_watch_down(void *ctx, const char *text);
+/* Something happened: look sooner than the next poll. */
+void sched_watch_poke(struct sched_watch *w);
+/* The terms of all jobs anew. */
+void sched_watch_reload(struct sched_watch *w);
+/* The record of the job as it was last seen; NULL = none. */
+const struct sched_job *sched_watch_record(const struct sched_watch *w, const char *key);
+const struct job_terms *sched_watch_terms(const struct sched_watch *w, const char *key);
+/* A record of an answer of the adapter (a "job"). */
+void sched_watch_take(struct sched_watch *w, const json_t *job);
+/* How many nodes the job could run on, without those that are excluded in its record or here; -1:
+ * that cannot be told. */
+int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,
+                       const struct intent_facts *without);
+/* Seconds that the scheduler's clock is ahead of the pump's. */
+int64_t sched_watch_ahead(const struct sched_watch *w);
+
+/* act.c: carries out what core asks of the scheduler. Each result follows a fresh look. */
+void act_on_intent(struct daemon *d, const struct event *intent);
+
+/* logs.c: has the logs of attempts read. */
+struct log_watch *log_watch_new(struct daemon *d);
+struct log_watch *log_watch_free(struct log_watch *w);
+/* From now on; see readers_follow(). */
+void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
+                      const struct sched_job *r, const struct job_terms *terms);
+void log_watch_happened(struct log_watch *w, const struct event *e);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the logs of attempts say becomes signals about them. The readers run as the jobs' owners,
+ * and what they tell is the job's own word, no more. */
+
+#include "daemon/daemon.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "source/readers.h"
+
+#include <stdlib.h>
+
+struct log_watch {
+    struct daemon *d;
+    struct readers *readers;
+};
+
+static struct event about(const char *job, uint32_t attempt, enum event_kind kind)
+{
+    struct event e = {.kind = kind, .attempt = attempt};
+
+    STR_COPY(e.job, job);
+    return e;
+}
+
+static void on_signal(void *ctx, const char *job, uint32_t attempt, const struct signal *s)
+{
+    struct log_watch *w = ctx;
+    struct event e = about(job, attempt, EVENT_SIGNAL);
+
+    e.signal = *s;
+    pump_input(w->d->pump, &e);
+}
+
+static void on_gap(void *ctx, const char *job, uint32_t attempt, const char *text)
+{
+    log_warning("%s, attempt %u: %s", job, attempt, text);
+}
+
+static void on_drained(void *ctx, const char *job, uint32_t attempt)
+{
+    struct log_watch *w = ctx;
+    struct event e = about(job, attempt, EVENT_LOGS_DRAINED);
+
+    pump_input(w->d->pump, &e);
+}
+
+static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
+                    const char *trouble)
+{
+    if (trouble)
+        log_warning("%s, attempt %u: %s: %s", job, attempt, path, trouble);
+    else
+        log_debug("%s, attempt %u: file %u is %s", job, attempt, file, path);
+}
+
+static void on_reader_state(void *ctx, uid_t uid, const char *text)
+{
+    log_info("the reader of uid %u: %s", (unsigned)uid, text);
+}
+
+static const struct readers_handlers handlers = {.signal = on_signal,
+                                                 .gap = on_gap,
+                                                 .drained = on_drained,
+                                                 .file = on_file,
+                                                 .reader_state = on_reader_state};
+
+struct log_watch *log_watch_new(struct daemon *d)
+{
+    struct log_watch *w = xnew(struct log_watch);
+    char state[CONFIG_TEXT_MAX + 16];
+    struct readers_config config = {.children = d->children, .state_file = state};
+
+    config.ping_patience = d->config->readers.stall;
+    STR_PRINTF(state, "%s/offsets", d->config->state_dir);
+    w->d = d;
+    w->readers = readers_new(d->event, &config, &handlers, w);
+    return w->readers ? w : log_watch_free(w);
+}
+
+struct log_watch *log_watch_free(struct log_watch *w)
+{
+    if (!w)
+        return NULL;
+    readers_free(w->readers);
+    free(w);
+    return NULL;
+}
+
+void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
+                      const struct sched_job *r, const struct job_terms *terms)
+{
+    struct log_paths paths = {.std_out = r->std_out,
+                              .std_err = r->std_err,
+                              .work_dir = r->work_dir,
+                              .job_id = r->id,
+                              .array_job_id = r->array_id,
+                              .array_task_id = r->array_id ? r->array_task : LOG_NO_TASK,
+                              .job_name = r->name,
+                              .user_name = r->user,
+                              .started_us = r->start * USEC_PER_SEC};
+    const char *more[LOG_PATTERNS_MAX];
+
+    for (uint32_t i = 0; i < terms->comment.n_logs && i < LOG_PATTERNS_MAX; i++)
+        more[paths.n_more++] = terms->comment.logs[i];
+    paths.more = more;
+    if (readers_follow(w->readers, r->uid, r->gid, key, attempt, &paths) < 0)
+        log_warning("%s, attempt %u: its logs cannot be followed", key, attempt);
+}
+
+void log_watch_happened(struct log_watch *w, const struct event *e)
+{
+    switch (e->kind) {
+    case EVENT_ATTEMPT_EXITED:
+    case EVENT_ATTEMPT_GONE:
+    case EVENT_INTERRUPTED:
+        readers_drain(w->readers, e->job, e->attempt);
+        break;
+    case EVENT_JOB_ENDED:
+        readers_forget(w->readers, e->job);
+        break;
+    default:
+        break;
+    }
+}
