@@ -36,7 +36,7 @@ static const char help[] =
     "  --slurm-user NAME   whom the adapter runs as: SlurmUser of slurm.conf (default: slurm)\n"
     "  --slurm-conf PATH   for the adapter, where it is not where Slurm looks by itself\n"
     "  --programs DIR      where reknit-reader and reknit-slurm are\n"
-    "                      (default: " REKNIT_PROGRAMS ")\n"
+    "                      (default: where this one is)\n"
     "  --version           names the release\n"
     "  --help              this text\n"
     "\n"
@@ -138,15 +138,31 @@ static int find_socket(const struct arguments *a, uid_t user, int *ret, struct e
     return 0;
 }
 
+/* What belongs together is installed together, wherever that is. */
+static bool own_folder(char *ret, size_t size)
+{
+    ssize_t n = readlink("/proc/self/exe", ret, size - 1);
+    char *slash = n > 0 ? memrchr(ret, '/', (size_t)n) : NULL;
+
+    if (slash)
+        *slash = '\0';
+    return slash != NULL;
+}
+
 static int run(const struct arguments *a, struct err *e)
 {
     struct spawner_options o = {.programs = a->programs, .slurm_conf = a->slurm_conf};
+    char folder[PATH_MAX];
     int r;
 
     if (geteuid() != 0)
         return err_set(e, -EPERM, "it needs root, to become other users");
-    if (a->programs[0] != '/')
-        return err_set(e, -EINVAL, "--programs %s: the path must begin with /", a->programs);
+    if (!o.programs && !own_folder(folder, sizeof(folder)))
+        return err_set(e, -ENOENT, "it does not know where it is itself: --programs is needed");
+    if (!o.programs)
+        o.programs = folder;
+    if (o.programs[0] != '/')
+        return err_set(e, -EINVAL, "--programs %s: the path must begin with /", o.programs);
     r = find_user(a->user, &o.user, e);
     if (r >= 0)
         r = find_user(a->slurm_user, &o.slurm_user, e);
@@ -169,7 +185,7 @@ static bool fill_standard_streams(void)
 
 int main(int argc, char **argv)
 {
-    struct arguments a = {.user = "reknit", .slurm_user = "slurm", .programs = REKNIT_PROGRAMS};
+    struct arguments a = {.user = "reknit", .slurm_user = "slurm"};
     struct err e = {0};
     int status;
 

@@ -97,8 +97,8 @@ def test_documents_are_where_they_are_looked_for(unpacked):
 
 def test_its_programs_run(unpacked):
     for path in binaries(unpacked):
-        if path.name == "reknit-reader":
-            continue  # speaks only to who started it
+        if path.name == "reknit-reader" or path.suffix == ".so":
+            continue  # speaks only to who started it; is no program
         for option in ("--version", "--help"):
             done = run(path, option)
             assert done.returncode == 0, (path, done.stderr)
