@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/siblings.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -94,19 +95,14 @@ static const struct pump_handlers pump_handlers = {
 
 /* From beginning to end */
 
-/* The programs that go with this one lie beside it, as they were built, or where they are
- * installed.
- */
+/* Where the programs that go with this one are. */
 static void find_programs(char ret[PATH_MAX])
 {
-    char self[PATH_MAX], beside[PATH_MAX + sizeof(ADAPTER)];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char path[PATH_MAX];
 
-    self[n > 0 ? n : 0] = '\0';
-    str_copy(ret, PATH_MAX, n > 0 ? dirname(self) : ".");
-    STR_PRINTF(beside, "%s/" ADAPTER, ret);
-    if (access(beside, X_OK) < 0)
-        str_copy(ret, PATH_MAX, REKNIT_PROGRAMS);
+    if (sibling_find(ADAPTER, path, sizeof(path)) < 0)
+        sibling_find("reknit-reader", path, sizeof(path));
+    str_copy(ret, PATH_MAX, dirname(path));
 }
 
 /* One at a time: two would act twice. The lock goes with the process. */
