@@ -21,8 +21,18 @@
 
 #define ROUNDS_MAX 32 /* events that one input can cause in one job; more would be a loop */
 
+/* When each job of the model wants to be asked again, so that nobody has to ask all of them. What
+ * happens to one job may move another's time back, never forward: a time that has come too soon is
+ * only looked at again. What concerns all jobs moves all times. */
+struct dues {
+    VEC(usec_t) of; /* in the order of the model's jobs */
+    uint64_t generation;
+    bool valid;
+};
+
 struct core {
     struct model *model;
+    struct dues *dues;
 };
 
 struct core *core_new(void)
@@ -30,6 +40,7 @@ struct core *core_new(void)
     struct core *c = xnew(struct core);
 
     c->model = model_new();
+    c->dues = xnew(struct dues);
     return c;
 }
 
@@ -38,6 +49,8 @@ struct core *core_free(struct core *c)
     if (!c)
         return NULL;
     model_free(c->model);
+    VEC_DONE(&c->dues->of);
+    free(c->dues);
     free(c);
     return NULL;
 }
@@ -214,30 +227,77 @@ static void end_stray(struct core *c, const struct job *j, const struct event *i
     derive(c, input, &e, out);
 }
 
+static usec_t sooner(usec_t a, usec_t b)
+{
+    return a < b ? a : b;
+}
+
+static usec_t due_of(const struct model *m, const struct job *j)
+{
+    return sooner(sooner(crash_due(m, j), hang_due(m, j)),
+                  sooner(verdict_due(m, j), plan_due(m, j)));
+}
+
+static struct dues *dues_of(const struct core *c)
+{
+    const struct model *m = c->model;
+    struct dues *d = c->dues;
+
+    if (d->valid && d->generation == m->generation)
+        return d;
+    d->of.n = 0;
+    VEC_FOREACH (&m->jobs, j)
+        *VEC_PUSH(&d->of) = due_of(m, *j);
+    d->generation = m->generation;
+    d->valid = true;
+    return d;
+}
+
+/* A tick is for those whose time has come. */
+static void step_all(struct core *c, const struct event *input, struct core_output *out)
+{
+    const struct model *m = c->model;
+    struct dues *d = dues_of(c);
+
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        if (input->kind == EVENT_TICK && d->of.v[i] > m->now)
+            continue;
+        step_job(c, m->jobs.v[i], input, out);
+        d->of.v[i] = due_of(m, m->jobs.v[i]);
+    }
+    if (input->kind != EVENT_TICK)
+        d->valid = false;
+}
+
 void core_step(struct core *c, const struct event *input, struct core_output *out)
 {
     const struct job *j;
+    size_t i;
     bool fit;
 
     assert(event_is_input(input->kind));
     out->events.n = 0;
+    (void)dues_of(c); /* as they were before */
     fit = model_apply(c->model, input);
     if (input->job[0] == '\0') {
-        for (size_t i = 0; i < c->model->jobs.n; i++)
-            step_job(c, c->model->jobs.v[i], input, out);
+        step_all(c, input, out);
         return;
     }
-    j = model_job(c->model, input->job);
-    if (j && !j->scheduled && !fit && input->kind == EVENT_ATTEMPT_STARTED &&
+    i = model_find(c->model, input->job);
+    if (i == SIZE_MAX)
+        return;
+    j = c->model->jobs.v[i];
+    if (!j->scheduled && !fit && input->kind == EVENT_ATTEMPT_STARTED &&
         input->attempt != j->attempt.number)
         end_stray(c, j, input, out);
-    if (j)
-        step_job(c, j, input, out);
+    step_job(c, j, input, out);
+    dues_of(c)->of.v[i] = due_of(c->model, j);
 }
 
 void core_fold(struct core *c, const struct event *event)
 {
     model_apply(c->model, event);
+    c->dues->valid = false;
 }
 
 void core_output_done(struct core_output *out)
@@ -245,22 +305,12 @@ void core_output_done(struct core_output *out)
     VEC_DONE(&out->events);
 }
 
-static usec_t sooner(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
-}
-
 usec_t core_deadline(const struct core *c)
 {
-    const struct model *m = c->model;
     usec_t due = USEC_NEVER;
 
-    for (size_t i = 0; i < m->jobs.n; i++) {
-        const struct job *j = m->jobs.v[i];
-
-        due = sooner(due, sooner(crash_due(m, j), hang_due(m, j)));
-        due = sooner(due, sooner(verdict_due(m, j), plan_due(m, j)));
-    }
+    VEC_FOREACH (&dues_of(c)->of, at)
+        due = sooner(due, *at);
     return due;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whatever the scheduler answers, the job is looked at before the result is told: so core has seen
- * what came of it when it learns that it is over. An answer that was lost is told as unknown; the
- * look that came before it, and those that follow, say what really happened. */
+/* Whatever the scheduler answers, the job is looked at then, and core awaits that look: what came of
+ * its wish it takes from there. An answer that was lost is told as unknown. Where there is no look
+ * to be had, the next one of the poll will do. */
 
 #include "daemon/daemon.h"
 
@@ -37,9 +37,9 @@ static void on_look(void *ctx, enum adapter_outcome outcome, const json_t *answe
     struct deed_open *o = ctx;
     const json_t *job = json_object_get(answer, "job");
 
+    report(o->d, &o->intent, o->outcome, o->detail);
     if (outcome == ADAPTER_DONE && job)
         sched_watch_take(o->d->sched, job);
-    report(o->d, &o->intent, o->outcome, o->detail);
     sched_watch_poke(o->d->sched);
     free(o);
 }
@@ -49,16 +49,15 @@ static void on_done(void *ctx, enum adapter_outcome outcome, const json_t *answe
     static const enum outcome outcomes[] = {
         [ADAPTER_DONE] = OUTCOME_DONE,
         [ADAPTER_REFUSED] = OUTCOME_FAILED,
-        [ADAPTER_UNREACHABLE] = OUTCOME_UNKNOWN, /* nothing was done; it is asked again */
+        [ADAPTER_UNREACHABLE] = OUTCOME_VOID,
         [ADAPTER_UNKNOWN] = OUTCOME_UNKNOWN,
     };
     struct deed_open *o = ctx;
     char id[16];
 
     o->outcome = outcomes[outcome];
-    if (streq(adapter_error(answer),
-              "changed")) /* a moment too late: what holds now is looked at */
-        o->outcome = OUTCOME_UNKNOWN;
+    if (streq(adapter_error(answer), "changed")) /* a moment too late */
+        o->outcome = OUTCOME_VOID;
     str_sanitize(o->detail, sizeof(o->detail), text, strlen(text));
     STR_PRINTF(id, "%lu", strtoul(o->intent.job, NULL, 10));
     adapter_ask(o->d->adapter, json_pack("{s:s, s:s}", "op", "job", "job", id), DEADLINE, on_look,

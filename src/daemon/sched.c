@@ -239,7 +239,8 @@ static void emit(void *ctx, const struct event *e)
 /* Core has taken what the record says, and nothing is under way. */
 static bool is_at_rest(const struct watched *x, const struct job *j)
 {
-    if (x->r->state != SCHED_PENDING && j->attempt.number < x->r->restarts + 1)
+    if (j->sched.look_due ||
+        (x->r->state != SCHED_PENDING && j->attempt.number < x->r->restarts + 1))
         return false;
     return j->state == JOB_ENDED || j->state == JOB_NEW || j->state == JOB_RUNNING ||
            (j->state == JOB_DECIDED && j->sched.mode <= MODE_OBSERVE);

@@ -130,7 +130,7 @@ static void emit_look(struct translation *t)
     struct event e = about(t, EVENT_LOOK, t->r->restarts + 1);
 
     e.look = look_of(t);
-    if (!t->j || looks_differ(&t->j->sched.look, &e.look))
+    if (!t->j || t->j->sched.look_due || looks_differ(&t->j->sched.look, &e.look))
         emit(t, &e);
 }
 
@@ -289,22 +289,41 @@ static bool is_stopped_early(const struct translation *t)
     return t->r->state == SCHED_CANCELLED && t->r->start == 0;
 }
 
+/* Told once: what is decided then counts from there on. */
+static bool launch_failure_is_new(const struct translation *t)
+{
+    return (t->j->state == JOB_STARTING || t->j->state == JOB_DECIDED) &&
+           t->j->sched.base_restarts < t->r->restarts;
+}
+
+static bool runs(const struct sched_job *r)
+{
+    return r->state == SCHED_RUNNING || r->state == SCHED_SUSPENDED;
+}
+
+static void follow_begin(struct translation *t)
+{
+    const struct sched_job *r = t->r;
+
+    if (t->j->attempt.number > r->restarts)
+        return;
+    leave_behind(t);
+    if (!may_begin(t->j) || is_stopped_early(t) || !(runs(r) || sched_has_ended(r->state)))
+        return;
+    if (runs(r) || has_run(r) || t->j->attempt.number == 0)
+        emit_started(t);
+    else if (launch_failure_is_new(t))
+        emit_launch_failed(t);
+}
+
+/* Who cancels a job ends the attempt that runs then: so the cancel comes between its beginning and
+ * its end, even if all of them are seen at once. */
 static void follow_life(struct translation *t)
 {
-    uint32_t number = t->r->restarts + 1;
-    bool ended = sched_has_ended(t->r->state);
-    bool runs = t->r->state == SCHED_RUNNING || t->r->state == SCHED_SUSPENDED;
-
-    if (t->j->attempt.number < number)
-        leave_behind(t);
-    if (t->j->attempt.number < number && (runs || ended) && may_begin(t->j) &&
-        !is_stopped_early(t)) {
-        if (runs || has_run(t->r) || t->j->attempt.number == 0)
-            emit_started(t);
-        else if (t->j->state == JOB_STARTING && !t->j->start_failed)
-            emit_launch_failed(t);
-    }
-    if (t->j->attempt.number == number && ended)
+    follow_begin(t);
+    if (is_foreign_cancel(t))
+        emit_cancel(t);
+    if (t->j->attempt.number == t->r->restarts + 1 && sched_has_ended(t->r->state))
         end_attempt(t);
 }
 
@@ -320,8 +339,6 @@ bool sched_translate(const struct sched_job *r, const struct sched_around *aroun
         return true; /* core knows it from now on: to be called again */
     }
     emit_look(&t);
-    if (is_foreign_cancel(&t))
-        emit_cancel(&t);
     follow_life(&t);
     return t.any;
 }

@@ -398,6 +398,15 @@ static const char *jobs_differ(const struct job *a, const struct job *b)
     return "";
 }
 
+static bool deeds_differ(const deeds *a, const deeds *b)
+{
+    bool differ = a->n != b->n;
+
+    for (size_t i = 0; !differ && i < a->n; i++)
+        differ = a->v[i].at != b->v[i].at || !streq(a->v[i].name, b->v[i].name);
+    return differ;
+}
+
 const char *states_differ(const struct core *a, const struct core *b)
 {
     const struct model *x = core_model(a), *y = core_model(b);
@@ -406,6 +415,11 @@ const char *states_differ(const struct core *a, const struct core *b)
         return "time, seq or number of refused events";
     if (memcmp(&x->policy, &y->policy, sizeof(x->policy)) != 0)
         return "policy";
+    if (memcmp(&x->brakes, &y->brakes, sizeof(x->brakes)) != 0 || x->frozen != y->frozen)
+        return "brakes";
+    for (int k = 0; k < DEED_MAX; k++)
+        if (deeds_differ(&x->deeds[k], &y->deeds[k]))
+            return "deeds";
     if (x->jobs.n != y->jobs.n)
         return "number of jobs";
     for (size_t i = 0; i < x->jobs.n; i++) {

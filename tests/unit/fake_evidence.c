@@ -78,6 +78,10 @@ void attribute(const struct evidence *e, enum ending ending, struct incident *re
         snprintf(text, sizeof(text), "%s", e->root.signature);
         if (e->root.who.rank != RANK_NONE)
             ret->culprits.ranks[ret->culprits.n_ranks++] = e->root.who.rank;
+        if (e->root.who.node[0]) {
+            ret->culprits.n_nodes = 1;
+            STR_COPY(ret->culprits.nodes[0], e->root.who.node);
+        }
         if (e->root.who.device[0]) {
             ret->culprits.n_devices = 1;
             STR_COPY(ret->culprits.devices[0], e->root.who.device);

@@ -22,7 +22,7 @@ bool detect_recovery(const struct model *m, const struct job *j, struct finding_
 {
     const struct attempt *a = &j->attempt;
 
-    if (j->state != JOB_RUNNING || !a->progressed)
+    if (!sched_has_recovered(j) && (j->state != JOB_RUNNING || !a->progressed))
         return false;
     *ret = (struct finding_facts){.finding = FINDING_RECOVERED};
     if (a->suspicion != SUSPICION_NONE)

@@ -64,6 +64,7 @@ static const char *const outcome_names[OUTCOME_MAX] = {
     [OUTCOME_DONE] = "done",
     [OUTCOME_FAILED] = "failed",
     [OUTCOME_UNKNOWN] = "unknown",
+    [OUTCOME_VOID] = "void",
 };
 DEFINE_NAMES(outcome, enum outcome, outcome_names);
 

@@ -35,7 +35,8 @@ enum event_kind {
     EVENT_OPERATOR,        /* somebody asks for something */
     EVENT_RUNNER_LOST,     /* reknit itself died while the job ran, its processes with it */
     EVENT_LEARNED,         /* the rhythm of the job, from a journal before this one */
-    EVENT_LOOK,            /* what the scheduler says about the job now */
+    EVENT_LOOK,            /* what the scheduler says about the job now: whenever that changes, and
+                              once after every result of an intent */
     EVENT_LAUNCH_FAILED,   /* the scheduler could not start the attempt: it never ran */
     EVENT_MODE,            /* what may be done for the job from now on */
     EVENT_BRAKES,          /* how fast anything may be done from now on */
@@ -96,7 +97,9 @@ DECLARE_NAMES(intent, enum intent);
 enum outcome {
     OUTCOME_DONE,
     OUTCOME_FAILED,
-    OUTCOME_UNKNOWN, /* timed out: look before repeating */
+    OUTCOME_UNKNOWN, /* timed out: it may yet be done. Look before repeating */
+    OUTCOME_VOID,    /* nothing was done: the job was not as the intent says, or nobody could be
+                        asked. Look, and see whether it is still wanted */
     OUTCOME_MAX,
     OUTCOME_INVALID = -EINVAL,
 };
@@ -215,7 +218,7 @@ struct mode_facts {
 };
 
 struct ended_facts {
-    enum action action; /* COMPLETE or STOP */
+    enum action action; /* COMPLETE, or STOP: whatever was decided, it will not go on */
     int32_t exit_code;  /* for the caller: the job's own, or 75 (EX_TEMPFAIL) when stopped */
 };
 

@@ -108,7 +108,10 @@ bool plan_ended(const struct model *m, const struct job *j, struct ended_facts *
     const struct attempt *a = &j->attempt;
 
     if (j->scheduled) {
-        *ret = (struct ended_facts){.action = a->decision.action, .exit_code = a->exit.code};
+        bool complete = a->decision.action == ACTION_COMPLETE;
+
+        *ret = (struct ended_facts){.action = complete ? ACTION_COMPLETE : ACTION_STOP,
+                                    .exit_code = a->exit.code};
         return plan_sched_ended(j);
     }
     if (j->state != JOB_DECIDED || action_restarts(a->decision.action))

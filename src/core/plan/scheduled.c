@@ -5,13 +5,15 @@
  *   restart   requeue, which ends what still runs → once it waits: exclusions, and a later start
  *             where there is a backoff → at that time: a start now, because a scheduler looks at a
  *             job at once when it is changed, and at one whose time has come only now and then
- *   stop      nothing, when it has ended; otherwise cancel
+ *   the end   nothing, when it has ended; cancel, when what was found to be dead or done runs on
  *
  * A plain requeue needs nothing else to get going: should reknit die behind it, the scheduler
  * starts the job by itself, only later. So nothing is ever held.
  *
- * Whatever was asked for counts as granted only when a look shows it. Until then nothing is asked
- * twice, and what a look shows to be missing is asked for again, up to a limit. */
+ * A decision asks for one requeue. What comes of it, refusal or silence, is a new decision
+ * (policy/decide.c), so that each step has its reason and the number of steps its limit. What is
+ * amended is asked for until a look shows it, a few times; and never again once it was seen:
+ * whatever is different then, a person wants so. */
 
 #include "core/plan/scheduled.h"
 
@@ -19,32 +21,16 @@
 
 #include <string.h>
 
-#define TRIES_MAX  3
-#define AMENDS_MAX 6
-
-/* Schedulers count whole seconds. */
-#define START_SLACK USEC_PER_SEC
-
-static bool is_pending(const struct job *j, enum intent intent)
-{
-    VEC_FOREACH (&j->pending, e)
-        if (e->intended.intent == intent)
-            return true;
-    return false;
-}
+#define TRIES_MAX    3
+#define AMENDS_MAX   6
+#define REVERT_PAUSE (5 * USEC_PER_MIN) /* between tries to take exclusions back, behind those */
+#define START_SLACK  USEC_PER_SEC
 
 static bool say(char *ret, size_t size, const char *why)
 {
     if (ret)
         str_copy(ret, size, why);
     return false;
-}
-
-static bool is_approved(const struct model *m, const struct job *j)
-{
-    usec_t life = m->brakes.proposal_life;
-
-    return j->sched.approved && (life == 0 || m->now < j->attempt.decided_at + life);
 }
 
 /* A decision is carried out in the mode that it was made in: what was only observed is not caught
@@ -62,7 +48,7 @@ bool plan_sched_may_act(const struct model *m, const struct job *j, char *ret, s
         return say(ret, size, "it was rejected");
     if (s->mode <= MODE_OBSERVE || decided <= MODE_OBSERVE)
         return say(ret, size, "reknit only observes this job");
-    if (is_approved(m, j))
+    if (s->approved)
         return true;
     if (s->mode == MODE_PROPOSE || decided == MODE_PROPOSE)
         return say(ret, size, "it waits for approval");
@@ -78,59 +64,83 @@ static bool is_decided(const struct job *j)
     return j->state == JOB_DECIDED || j->state == JOB_STARTING;
 }
 
+static bool can_be_requeued(const struct look_facts *look)
+{
+    switch (look->state) {
+    case SCHED_RUNNING:
+    case SCHED_SUSPENDED:
+    case SCHED_FAILED:
+    case SCHED_TIMEOUT:
+    case SCHED_NODE_FAIL:
+    case SCHED_OUT_OF_MEMORY:
+    case SCHED_PREEMPTED:
+    case SCHED_BOOT_FAIL:
+        return true;
+    default: /* it waits already, or nobody may bring it back */
+        return false;
+    }
+}
+
 /* The attempt that was judged is still the last, as far as the scheduler knows. */
 static bool wants_requeue(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    return is_decided(j) && action_restarts(j->attempt.decision.action) && s->requeue_due &&
-           s->requeues < TRIES_MAX && !sched_was_requeued(j) && !j->start_failed &&
-           s->look.state != SCHED_NONE && s->look.state != SCHED_PENDING &&
-           s->look.state != SCHED_CANCELLED && s->look.state != SCHED_FORGOTTEN &&
-           s->look.state != SCHED_COMPLETED && !is_pending(j, INTENT_REQUEUE) &&
+    return is_decided(j) && action_restarts(j->attempt.decision.action) && !s->requeue_asked &&
+           !s->look_due && !j->start_failed && !j->requested && !sched_was_requeued(j) &&
+           can_be_requeued(&s->look) && !(s->look.completing && s->not_while_completing) &&
            plan_sched_may_act(m, j, NULL, 0);
 }
 
+static usec_t longer_of(usec_t a, usec_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Who was refused waits before he asks again; otherwise the delay is one of the start. */
 static usec_t requeue_due(const struct model *m, const struct job *j)
 {
-    return wants_requeue(m, j) ? brakes_free_at(m, j) : USEC_NEVER;
+    const struct attempt *a = &j->attempt;
+    usec_t wait = j->sched.requeue_refused ? a->decision.delay : 0;
+
+    if (!wants_requeue(m, j))
+        return USEC_NEVER;
+    return longer_of(brakes_free_at(m, j), a->decided_at + wait);
 }
 
-/* Unless it is proven to be gone, what ran on a lost node may still run: the scheduler's own delay
- * stays. */
-static bool keeps_delay(const struct job *j)
-{
-    return j->attempt.incident.cause == CAUSE_NODE_FAILURE;
-}
-
-/* When the next attempt is to start. */
+/* When the next attempt is to start. Who else queued it gave it a start time that is his. And
+ * unless it is proven to be gone, what ran on a lost node may still run: then the scheduler's own
+ * delay stays. */
 static usec_t start_time(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
+    const struct attempt *a = &j->attempt;
     usec_t early = s->pending_since + m->brakes.early_start;
-    usec_t wanted = j->attempt.decided_at + j->attempt.decision.delay;
+    usec_t wanted = a->decided_at + a->decision.delay;
+    bool lost = s->node_lost || a->incident.cause == CAUSE_NODE_FAILURE;
 
-    if (keeps_delay(j) && s->look.begin > wanted)
-        return s->look.begin;
-    return wanted > early ? wanted : early;
+    if (!s->requeue_asked || !sched_begins_as_it_was(j))
+        return longer_of(s->look.begin, early);
+    if (lost && s->look.begin > wanted)
+        wanted = s->look.begin;
+    return longer_of(wanted, early);
 }
 
-static bool is_kept_out(const struct look_facts *look, const char *node)
-{
-    for (uint32_t i = 0; i < look->n_kept_out; i++)
-        if (streq(look->kept_out[i], node))
-            return true;
-    return false;
-}
-
-static bool lacks_exclusions(const struct job *j)
+/* With them it cannot run at all. What we did ourselves is taken back in every mode. */
+static bool wants_reversal(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    for (uint32_t i = 0; !s->nodes_refused && i < s->n_kept; i++)
-        if (!is_kept_out(&s->look, s->kept[i].node))
-            return true;
-    return false;
+    return (is_decided(j) || j->state == JOB_ENDED) && s->pending_since != USEC_NEVER &&
+           s->look.constrained && s->look.n_kept_out > 0 && s->amend_due && !m->frozen &&
+           (s->amends > 0 || s->mode > MODE_OBSERVE) && !job_awaits(j, INTENT_AMEND);
+}
+
+static usec_t reversal_due(const struct model *m, const struct job *j)
+{
+    if (!wants_reversal(m, j))
+        return USEC_NEVER;
+    return j->sched.reverts < TRIES_MAX ? m->now : j->sched.amended_at + REVERT_PAUSE;
 }
 
 static bool may_amend(const struct model *m, const struct job *j)
@@ -139,22 +149,23 @@ static bool may_amend(const struct model *m, const struct job *j)
 
     return is_decided(j) && action_restarts(j->attempt.decision.action) && s->amend_due &&
            s->amends < AMENDS_MAX && s->pending_since != USEC_NEVER && !s->look.held &&
-           !is_pending(j, INTENT_AMEND) && plan_sched_may_act(m, j, NULL, 0);
+           !s->look.constrained && !j->requested && !job_awaits(j, INTENT_AMEND) &&
+           plan_sched_may_act(m, j, NULL, 0);
 }
 
 /* The scheduler would start it too early, or on a node that is to be kept out. */
 static bool lacks_something(const struct model *m, const struct job *j)
 {
-    const struct look_facts *l = &j->sched.look;
+    usec_t start = start_time(m, j);
 
-    if (l->constrained)
-        return l->n_kept_out > 0;
-    return lacks_exclusions(j) || l->begin + START_SLACK < start_time(m, j);
+    return (!j->sched.in_force && sched_lacks_exclusions(j)) ||
+           (j->sched.look.begin + START_SLACK < start && start > m->now);
 }
 
+/* It waits although it need not. */
 static bool is_late(const struct model *m, const struct job *j)
 {
-    return j->sched.look.begin > start_time(m, j) + START_SLACK;
+    return j->sched.look.begin > longer_of(start_time(m, j), m->now) + START_SLACK;
 }
 
 static usec_t amendment_due(const struct model *m, const struct job *j)
@@ -166,17 +177,29 @@ static usec_t amendment_due(const struct model *m, const struct job *j)
     return is_late(m, j) ? start_time(m, j) : USEC_NEVER;
 }
 
+/* Schedulers count whole seconds. */
+static usec_t round_up_second(usec_t t)
+{
+    return (t + USEC_PER_SEC - 1) / USEC_PER_SEC * USEC_PER_SEC;
+}
+
+static usec_t begin_to_ask_for(const struct model *m, const struct job *j)
+{
+    usec_t start = start_time(m, j), begin = j->sched.look.begin;
+
+    if (start <= m->now)
+        return m->now;
+    if (start < begin) /* there is time; the scheduler's own delay is long enough */
+        return begin;
+    return round_up_second(start);
+}
+
 static void fill_amendment(const struct model *m, const struct job *j, struct intent_facts *ret)
 {
     const struct sched *s = &j->sched;
-    usec_t start = start_time(m, j);
 
-    if (start < m->now)
-        start = m->now;
-    else if (start < s->look.begin) /* there is time; the scheduler's own delay is long enough */
-        start = s->look.begin;
     *ret = (struct intent_facts){.intent = INTENT_AMEND,
-                                 .not_before = start,
+                                 .not_before = begin_to_ask_for(m, j),
                                  .after_step = STEP_NONE,
                                  .restarts = s->look.restarts};
     if (s->look.constrained || s->nodes_refused)
@@ -185,23 +208,40 @@ static void fill_amendment(const struct model *m, const struct job *j, struct in
         STR_COPY(ret->nodes[ret->n_nodes++], s->kept[i].node);
 }
 
-static bool wants_cancel(const struct model *m, const struct job *j)
+static bool runs(const struct job *j)
+{
+    return j->sched.look.state == SCHED_RUNNING || j->sched.look.state == SCHED_SUSPENDED;
+}
+
+/* What cannot be started again is left as it is, even if it looks dead: see `of_verdict`. */
+static bool wants_end(const struct model *m, const struct job *j)
+{
+    enum action action = j->attempt.decision.action;
+    bool is_dead = j->attempt.hung || j->attempt.crashed;
+
+    return j->state == JOB_DECIDED && (action == ACTION_STOP || action == ACTION_COMPLETE) &&
+           j->sched.of_verdict && is_dead && !j->requested && runs(j) && !sched_was_requeued(j) &&
+           plan_sched_may_act(m, j, NULL, 0);
+}
+
+static usec_t cancel_due(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    return j->state == JOB_DECIDED && j->attempt.decision.action == ACTION_STOP &&
-           (j->attempt.hung || j->attempt.crashed) && s->cancels < TRIES_MAX &&
-           (s->look.state == SCHED_RUNNING || s->look.state == SCHED_SUSPENDED) &&
-           !sched_was_requeued(j) && !is_pending(j, INTENT_CANCEL) &&
-           plan_sched_may_act(m, j, NULL, 0);
+    if (!s->cancel_due || s->cancels >= TRIES_MAX || job_awaits(j, INTENT_CANCEL) || m->frozen)
+        return USEC_NEVER;
+    if (sched_is_unwanted(j))
+        return m->now;
+    return wants_end(m, j) ? brakes_free_at(m, j) : USEC_NEVER;
 }
 
 static bool wants_arming(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    return j->state == JOB_RUNNING && s->mode == MODE_ACT && !s->armed && !m->frozen &&
-           !s->interactive && s->look.state == SCHED_RUNNING && !s->look.requeueable;
+    return j->state == JOB_RUNNING && s->mode == MODE_ACT && s->arm_due && s->arms < TRIES_MAX &&
+           !m->frozen && !s->interactive && s->look.state == SCHED_RUNNING &&
+           !s->look.requeueable && !job_awaits(j, INTENT_ARM);
 }
 
 static bool wants_inspection(const struct job *j)
@@ -217,6 +257,11 @@ static bool ask(struct intent_facts *ret, enum intent intent, const struct job *
     return true;
 }
 
+static usec_t sooner(usec_t a, usec_t b)
+{
+    return a < b ? a : b;
+}
+
 bool plan_sched_intent(const struct model *m, const struct job *j, struct intent_facts *ret,
                        uint32_t *ret_attempt)
 {
@@ -225,11 +270,11 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
         return ask(ret, INTENT_INSPECT, j);
     if (wants_arming(m, j))
         return ask(ret, INTENT_ARM, j);
-    if (wants_cancel(m, j))
+    if (m->now >= cancel_due(m, j))
         return ask(ret, INTENT_CANCEL, j);
     if (m->now >= requeue_due(m, j))
         return ask(ret, INTENT_REQUEUE, j);
-    if (m->now < amendment_due(m, j))
+    if (m->now < sooner(reversal_due(m, j), amendment_due(m, j)))
         return false;
     fill_amendment(m, j, ret);
     *ret_attempt = j->sched.look.restarts + 1;
@@ -238,22 +283,24 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
 
 usec_t plan_sched_due(const struct model *m, const struct job *j)
 {
-    usec_t requeue = requeue_due(m, j), amend = amendment_due(m, j);
+    usec_t amending = sooner(reversal_due(m, j), amendment_due(m, j));
+    usec_t asking = sooner(requeue_due(m, j), cancel_due(m, j));
 
-    return requeue < amend ? requeue : amend;
+    return sooner(sooner(asking, amending), sched_requeue_limit(j));
 }
 
 /* A job may come back for as long as its scheduler knows it; who has decided on an end need not
- * wait for that. */
+ * wait for that, unless a requeue may yet be done. */
 bool plan_sched_ended(const struct job *j)
 {
     enum action action = j->attempt.decision.action;
-    enum sched_state state = j->sched.look.state;
+    const struct look_facts *look = &j->sched.look;
 
     if (!is_decided(j))
         return false;
-    if (state == SCHED_FORGOTTEN)
+    if (look->state == SCHED_FORGOTTEN)
         return true;
     return j->state == JOB_DECIDED && (action == ACTION_STOP || action == ACTION_COMPLETE) &&
-           sched_has_ended(state) && !j->sched.look.completing && !sched_was_requeued(j);
+           sched_has_ended(look->state) && !look->completing && j->sched.doubtful == 0 &&
+           (look->state == SCHED_CANCELLED || !sched_was_requeued(j));
 }

@@ -63,6 +63,8 @@ static bool rule_requested(const struct model *m, const struct job *j, struct de
         return false;
     if (ended_well(&j->attempt) && j->attempt.incident.class == CLASS_HEALTHY)
         return false; /* the wish came when its work was done */
+    if (j->scheduled)
+        return STOP(ret, "requested", 0, 0, "it was cancelled");
     if (j->request_signal == 0)
         return STOP(ret, "requested", 0, 0, "%s",
                     j->attempt.exited ? "no further attempt could be started"
@@ -359,32 +361,58 @@ static bool decide_verdict(const struct model *m, const struct job *j, struct de
 static bool decide_failed_start(const struct model *m, const struct job *j,
                                 struct decision_facts *ret)
 {
-    uint32_t used = j->starts_failed, allowed = STARTS_FAILED_MAX;
+    uint32_t used = j->starts_failed + !j->start_failed, allowed = STARTS_FAILED_MAX;
+    const char *detail =
+        j->start_failed ? j->start_detail : "the scheduler was asked, and did not queue it again";
 
     if (j->start_unknown)
         return STOP(ret, "start-unknown", 0, 0, "whether it was started cannot be told: %s",
                     j->start_detail);
     if (used > allowed)
-        return STOP(ret, "start-failed", used, allowed, "it cannot be started: %s",
-                    j->start_detail);
+        return STOP(ret, "start-failed", used, allowed, "it cannot be started: %s", detail);
     if (rule_max_restarts(m, j, ret) || rule_max_restarts_per_day(m, j, ret))
         return true;
     ret->delay = backoff(m, j);
-    return RESTART(ret, "start-failed", used, allowed, "it could not be started: %s",
-                   j->start_detail);
+    return RESTART(ret, "start-failed", used, allowed, "it could not be started: %s", detail);
 }
 
-/* A decision to restart meets a reason not to. */
+/* What looked dead was not, and has ended well by itself. */
+static bool rule_completed_after_all(const struct job *j, struct decision_facts *ret)
+{
+    if (j->sched.look.state != SCHED_COMPLETED || sched_was_requeued(j))
+        return false;
+    return COMPLETE(ret, "completed", "it ended with status 0 before it was started again");
+}
+
+/* Of a job that a scheduler starts. */
+static bool decide_start_again(const struct model *m, const struct job *j,
+                               struct decision_facts *ret)
+{
+    if (rule_completed_after_all(j, ret))
+        return true;
+    if (!action_restarts(j->attempt.decision.action))
+        return false;
+    return (j->start_failed || m->now >= sched_requeue_limit(j)) && decide_failed_start(m, j, ret);
+}
+
+/* A decision to go on meets a reason not to. */
 static bool decide_again(const struct model *m, const struct job *j, struct decision_facts *ret)
 {
     if (rule_requested(m, j, ret) || rule_runner_lost(m, j, ret))
         return true;
+    if (j->scheduled)
+        return decide_start_again(m, j, ret);
     if (j->state == JOB_STARTING && j->start_failed)
         return decide_failed_start(m, j, ret);
-    if (j->scheduled || m->now < kill_limit(m, j))
+    if (m->now < kill_limit(m, j))
         return false;
     return STOP(ret, "unkillable", j->attempt.kills, j->attempt.kills,
                 "its processes cannot be ended, and two copies must never run");
+}
+
+static bool goes_on(enum action a)
+{
+    return action_restarts(a) || a == ACTION_WAIT;
 }
 
 static bool decide_now(const struct model *m, const struct job *j, struct decision_facts *ret)
@@ -394,7 +422,7 @@ static bool decide_now(const struct model *m, const struct job *j, struct decisi
         return decide_verdict(m, j, ret);
     case JOB_DECIDED:
     case JOB_STARTING:
-        return action_restarts(j->attempt.decision.action) && decide_again(m, j, ret);
+        return goes_on(j->attempt.decision.action) && decide_again(m, j, ret);
     case JOB_NEW:
         return rule_requested(m, j, ret) || rule_runner_lost(m, j, ret);
     default:

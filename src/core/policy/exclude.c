@@ -132,7 +132,7 @@ static bool may_keep_out(const struct model *m, const char *node)
 {
     uint32_t limit = m->brakes.exclusions_per_node_hour;
 
-    return limit == 0 || model_count_deeds(m, DEED_EXCLUDED, node, USEC_PER_HOUR) < limit;
+    return model_room_at(m, DEED_EXCLUDED, node, USEC_PER_HOUR, limit) <= m->now;
 }
 
 static bool is_listed(const struct decision_facts *d, const char *node)
@@ -152,7 +152,7 @@ static void list_node(struct decision_facts *d, const char *node)
 static void exclude_node(const struct model *m, const struct job *j, const char *node,
                          struct decision_facts *d)
 {
-    if (!hostlist_has(j->sched.look.nodes, node)) {
+    if (!hostlist_has(j->sched.ran_on, node)) {
         decision_add(d, "; it did not run on %.64s, which stays in", node);
     } else if (!may_keep_out(m, node)) {
         decision_add(d, "; %.64s is kept out of so many jobs already that it stays in: look at it",

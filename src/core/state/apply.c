@@ -108,7 +108,7 @@ static bool apply_seen(struct model *m, struct job *j, const struct event *e)
     timing_next_attempt(&j->timing);
     ledger_init(&j->ledger);
     j->pending.n = 0;
-    j->requested = j->start_failed = j->start_unknown = false;
+    j->requested = j->start_failed = j->start_unknown = j->start_refused = false;
     j->starts_failed = 0;
     j->nodes = e->seen.nodes;
     j->gpus = e->seen.gpus;
@@ -149,7 +149,7 @@ static bool apply_started(struct model *m, struct job *j, const struct event *e)
     job_enter(j, JOB_RUNNING);
     pending_drop(j, INTENT_START, e->attempt);
     j->starts_failed = 0;
-    j->start_failed = j->start_unknown = false;
+    j->start_failed = j->start_unknown = j->start_refused = false;
     attempt_begin(j, e->attempt, m->now);
     if (j->scheduled)
         sched_attempt_begun(m, j);
@@ -251,8 +251,6 @@ static void note_failed_intent(struct job *j, const struct event *intent,
     case INTENT_AMEND:
     case INTENT_CANCEL:
     case INTENT_ARM:
-        sched_result(j, intent, r);
-        break;
     case INTENT_MAX:
     case INTENT_INVALID:
         break;
@@ -264,7 +262,9 @@ static bool apply_result(struct model *m, struct job *j, const struct event *e)
     for (size_t i = 0; i < j->pending.n; i++) {
         if (j->pending.v[i].seq != e->result.intent)
             continue;
-        if (e->result.outcome != OUTCOME_DONE)
+        if (j->scheduled)
+            sched_result(m, j, &j->pending.v[i], &e->result);
+        else if (e->result.outcome != OUTCOME_DONE)
             note_failed_intent(j, &j->pending.v[i], &e->result);
         VEC_REMOVE(&j->pending, i);
         return true;
@@ -281,10 +281,17 @@ static bool apply_interrupt(struct job *j, const struct request_facts *r)
     return true;
 }
 
-/* Only of the decision that stands. */
-static bool apply_answer(struct job *j, const struct request_facts *r)
+static bool has_expired(const struct model *m, const struct job *j)
 {
-    if (!j->scheduled || j->state != JOB_DECIDED || r->of != j->sched.decision)
+    usec_t life = m->brakes.proposal_life;
+
+    return life > 0 && m->now >= j->attempt.decided_at + life;
+}
+
+/* Only of the decision that stands, and in time: later it is not what was looked at any more. */
+static bool apply_answer(const struct model *m, struct job *j, const struct request_facts *r)
+{
+    if (!j->scheduled || j->state != JOB_DECIDED || r->of != j->sched.decision || has_expired(m, j))
         return false;
     j->sched.approved = r->request == REQUEST_APPROVE;
     j->sched.rejected = r->request == REQUEST_REJECT;
@@ -298,11 +305,9 @@ static bool apply_operator(struct model *m, struct job *j, const struct event *e
         return j && apply_interrupt(j, &e->request);
     case REQUEST_APPROVE:
     case REQUEST_REJECT:
-        return j && apply_answer(j, &e->request);
+        return j && apply_answer(m, j, &e->request);
     case REQUEST_FREEZE:
-    case REQUEST_THAW:
-        m->frozen = e->request.request == REQUEST_FREEZE;
-        return true;
+    case REQUEST_THAW: /* of all jobs: see apply_freeze() */
     case REQUEST_MAX:
     case REQUEST_INVALID:
         break;
@@ -315,13 +320,22 @@ static bool apply_look(struct model *m, struct job *j, const struct event *e)
     return sched_look(m, j, &e->look);
 }
 
+/* Of all jobs, even if there are none yet. */
+static bool apply_freeze(struct model *m, const struct event *e)
+{
+    m->frozen = e->request.request == REQUEST_FREEZE;
+    return true;
+}
+
+static bool is_freeze(const struct event *e)
+{
+    return e->kind == EVENT_OPERATOR && e->job[0] == '\0' &&
+           (e->request.request == REQUEST_FREEZE || e->request.request == REQUEST_THAW);
+}
+
 static bool apply_launch_failed(struct model *m, struct job *j, const struct event *e)
 {
-    if (!j->scheduled || e->attempt <= j->attempt.number ||
-        (j->state != JOB_STARTING && j->state != JOB_DECIDED))
-        return false;
-    sched_launch_failed(j, e);
-    return true;
+    return sched_launch_failed(j, e);
 }
 
 static bool apply_mode(struct model *m, struct job *j, const struct event *e)
@@ -358,6 +372,19 @@ static void learn_from_hang(struct job *j, const struct finding_facts *f)
         timing_add_gap(&j->timing, f->silent);
 }
 
+/* What was taken for the end was none, and nothing has been done about it. What its lines said so
+ * far has gone into the verdict that is void now. */
+static void resume(struct job *j)
+{
+    struct attempt *a = &j->attempt;
+
+    job_enter(j, JOB_RUNNING);
+    a->hung = a->crashed = false;
+    a->interrupted_at = USEC_NEVER;
+    a->decision = (struct decision_facts){.action = ACTION_NONE};
+    a->evidence = evidence_new();
+}
+
 static bool apply_finding(struct model *m, struct job *j, const struct event *e)
 {
     static const enum suspicion next[FINDING_MAX] = {
@@ -367,7 +394,11 @@ static bool apply_finding(struct model *m, struct job *j, const struct event *e)
     };
     struct attempt *a = &j->attempt;
 
-    if (!is_attempt(j, e) || j->state != JOB_RUNNING)
+    if (!is_attempt(j, e))
+        return false;
+    if (e->finding.finding == FINDING_RECOVERED && sched_has_recovered(j))
+        resume(j);
+    else if (j->state != JOB_RUNNING)
         return false;
     switch (e->finding.finding) {
     case FINDING_HANG_SUSPECTED:
@@ -425,8 +456,11 @@ static bool apply_verdict(struct model *m, struct job *j, const struct event *e)
 
 static bool apply_decision(struct model *m, struct job *j, const struct event *e)
 {
+    enum job_state before = j->state;
+
     if (!fits(j, JOB_DECIDED))
         return false;
+    sched_decided(m, j, e, before);
     job_enter(j, JOB_DECIDED);
     j->attempt.decision = e->decision;
     j->attempt.decided_at = m->now;
@@ -434,7 +468,6 @@ static bool apply_decision(struct model *m, struct job *j, const struct event *e
     memcpy(j->without, e->decision.without, sizeof(j->without));
     j->start_failed = false;
     pending_drop_all_starts(j);
-    sched_decided(m, j, e);
     return true;
 }
 
@@ -459,7 +492,8 @@ static bool apply_asked(struct model *m, struct job *j, const struct event *e)
 
     if (!sched_intent(m, j, e))
         return false;
-    if (j->state == JOB_DECIDED && (intent == INTENT_REQUEUE || intent == INTENT_AMEND))
+    if (j->state == JOB_DECIDED && action_restarts(j->attempt.decision.action) &&
+        (intent == INTENT_REQUEUE || intent == INTENT_AMEND))
         job_enter(j, JOB_STARTING);
     pending_add(j, e);
     return true;
@@ -570,6 +604,8 @@ static bool apply_to_jobs(struct model *m, const struct event *e)
     struct job *j;
     bool any = false;
 
+    if (is_freeze(e))
+        return apply_freeze(m, e);
     if (kinds[e->kind].jobs == OF_NONE || (kinds[e->kind].jobs == OF_MAYBE && e->job[0] == '\0'))
         return kinds[e->kind].apply(m, NULL, e);
     if (kinds[e->kind].jobs == OF_ANY && e->job[0] == '\0') {

@@ -240,13 +240,17 @@ static void observe_hit(struct attempt *a, const struct signal *s, usec_t now)
 }
 
 /* The launcher may not notice that a rank is gone. A witness that the job cannot write to saw it
- * die; a line that says so is only a line. */
-static void observe_exit(struct attempt *a, const struct signal *s, usec_t now)
+ * die; a line that says so is only a line. tasks: of the step, 0 = not known. */
+static void observe_exit(struct attempt *a, const struct signal *s, uint32_t tasks, usec_t now)
 {
     char name[SIG_NAME_LEN];
     const struct exit_fact *x = &s->exit;
     bool witnessed = s->provenance == PROVENANCE_SPANK;
 
+    if (witnessed && tasks > 0 && a->tasks_ended >= tasks) { /* of the next step */
+        a->tasks_ended = 0;
+        a->task_died_at = USEC_NEVER;
+    }
     a->tasks_ended += witnessed;
     if (s->who.rank == RANK_NONE || (x->code == 0 && x->signal == 0))
         return;
@@ -287,7 +291,7 @@ void attempt_observe(struct job *j, const struct signal *s, usec_t now)
         observe_hit(a, s, now);
         break;
     case SIGNAL_EXIT:
-        observe_exit(a, s, now);
+        observe_exit(a, s, j->sched.look.tasks, now);
         break;
     case SIGNAL_OUTPUT:
     case SIGNAL_MAX:

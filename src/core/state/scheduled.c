@@ -3,8 +3,9 @@
 /* What a scheduler says changes the state here, and so does what it was asked for.
  *
  * An intent is only a wish: whether it was granted is seen by a later look, never taken from the
- * answer. "Done" is looked after, "unknown" too, and what has not come about is asked for again, a
- * few times. So the state after a lost answer is the state after a look. */
+ * answer. After "done" and "unknown" alike a look is awaited, and what it does not show within a
+ * while has not come about. A call that timed out may yet be carried out, much later: the restarts
+ * that it would lead to are kept in mind (`doubtful`) until a look shows what became of it. */
 
 #include "core/state/scheduled.h"
 
@@ -13,12 +14,22 @@
 #include <assert.h>
 #include <string.h>
 
-#define HOUR USEC_PER_HOUR
+/* A requeue that was granted shows at once, but for the time that it takes to look; one that was
+ * answered with "done" and does not show has been lost. */
+#define REQUEUE_PATIENCE (30 * USEC_PER_SEC)
+
+/* How often one decision may be void because things changed meanwhile. */
+#define VOIDS_MAX 5
+
+/* Whole seconds, told by clocks that may differ by one. */
+#define BEGIN_SLACK (2 * USEC_PER_SEC)
 
 const struct policy *policy_of(const struct model *m, const struct job *j)
 {
     return j->has_policy ? &j->policy : &m->policy;
 }
+
+/* Readings of the state */
 
 bool sched_was_requeued(const struct job *j)
 {
@@ -26,33 +37,69 @@ bool sched_was_requeued(const struct job *j)
            j->sched.look.restarts > j->sched.base_restarts;
 }
 
+usec_t sched_requeue_limit(const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    if (!j->scheduled || j->state != JOB_STARTING || !s->requeue_asked ||
+        job_awaits(j, INTENT_REQUEUE) || s->requeue_answered_at == USEC_NEVER || s->look_due ||
+        s->look.completing || sched_was_requeued(j))
+        return USEC_NEVER;
+    return s->requeue_answered_at + REQUEUE_PATIENCE;
+}
+
+bool sched_is_unwanted(const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    return j->scheduled && j->requested && s->doubtful > 0 && s->look.restarts >= s->doubtful &&
+           s->look.state != SCHED_NONE && !sched_has_ended(s->look.state);
+}
+
+bool sched_has_recovered(const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+    const struct sched *s = &j->sched;
+
+    return j->scheduled && j->state == JOB_DECIDED && (a->hung || a->crashed) && !a->exited &&
+           !a->gone && !j->requested && !s->requeue_asked && s->cancels == 0 &&
+           !sched_was_requeued(j) && a->last_progress > j->attempt.decided_at;
+}
+
 /* Deeds */
 
 void model_add_deed(struct model *m, enum deed_kind kind, const char *name)
 {
+    deeds *list = &m->deeds[kind];
     size_t old = 0;
     struct deed *d;
 
-    while (old < m->deeds.n &&
-           (m->deeds.v[old].at + HOUR <= m->now || m->deeds.n - old >= DEEDS_MAX))
+    while (old < list->n &&
+           (list->v[old].at + USEC_PER_HOUR <= m->now || list->n - old >= DEEDS_MAX))
         old++;
     if (old > 0) {
-        memmove(m->deeds.v, m->deeds.v + old, (m->deeds.n - old) * sizeof(m->deeds.v[0]));
-        m->deeds.n -= old;
+        memmove(list->v, list->v + old, (list->n - old) * sizeof(list->v[0]));
+        list->n -= old;
     }
-    d = VEC_PUSH(&m->deeds);
-    *d = (struct deed){.at = m->now, .kind = kind};
+    d = VEC_PUSH(list);
+    *d = (struct deed){.at = m->now};
     STR_COPY(d->name, name);
 }
 
-uint32_t model_count_deeds(const struct model *m, enum deed_kind kind, const char *name,
-                           usec_t span)
+usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *name, usec_t span,
+                     uint32_t limit)
 {
+    const deeds *list = &m->deeds[kind];
     uint32_t n = 0;
 
-    VEC_FOREACH (&m->deeds, d)
-        n += d->kind == kind && d->at + span > m->now && (!name || streq(d->name, name));
-    return n;
+    if (limit == 0)
+        return m->now;
+    if (limit > DEEDS_MAX)
+        limit = DEEDS_MAX;
+    for (size_t i = list->n; i-- > 0 && list->v[i].at + span > m->now;)
+        if ((!name || streq(list->v[i].name, name)) && ++n == limit)
+            return list->v[i].at + span;
+    return m->now;
 }
 
 /* Inputs */
@@ -62,8 +109,10 @@ void sched_seen(struct job *j, const struct job_facts *f)
     enum mode mode = j->sched.mode;
 
     j->scheduled = f->scheduled;
-    j->sched =
-        (struct sched){.interactive = f->interactive, .mode = mode, .pending_since = USEC_NEVER};
+    j->sched = (struct sched){.interactive = f->interactive,
+                              .mode = mode,
+                              .pending_since = USEC_NEVER,
+                              .requeue_answered_at = USEC_NEVER};
     j->sched.id = f->id;
     j->sched.uid = f->uid;
     STR_COPY(j->sched.label, f->label);
@@ -74,17 +123,132 @@ void sched_seen(struct job *j, const struct job_facts *f)
     STR_COPY(j->sched.partition, f->partition);
 }
 
+static void drop_expired(struct sched *s, usec_t now)
+{
+    for (uint32_t i = s->n_kept; i-- > 0;) {
+        if (s->kept[i].until > now)
+            continue;
+        s->n_kept--;
+        memmove(&s->kept[i], &s->kept[i + 1], (s->n_kept - i) * sizeof(s->kept[0]));
+        memset(&s->kept[s->n_kept], 0, sizeof(s->kept[0]));
+    }
+}
+
+static void forget_wishes(struct sched *s)
+{
+    s->requeue_asked = s->requeue_refused = s->not_while_completing = false;
+    s->requeue_answered_at = USEC_NEVER;
+    s->voids = s->amends = s->reverts = s->cancels = 0;
+    s->in_force = s->nodes_refused = false;
+    s->amended_at = s->asked_begin = s->given_begin = 0;
+    s->amend_due = s->cancel_due = true;
+}
+
+/* Who starts a job again that was cancelled wants it again; unless that was us, by mistake. */
+static void renew_wish(struct job *j)
+{
+    if (j->sched.look.state == SCHED_CANCELLED || sched_is_unwanted(j))
+        return;
+    j->requested = false;
+    j->request_signal = 0;
+}
+
+/* What was asked for was about the attempt before, or about this one while it waited. */
+static void drop_pending(struct job *j)
+{
+    for (size_t i = j->pending.n; i-- > 0;) {
+        const struct intent_facts *f = &j->pending.v[i].intended;
+
+        if (f->intent != INTENT_CANCEL || f->restarts + 1 != j->attempt.number)
+            VEC_REMOVE(&j->pending, i);
+    }
+}
+
 void sched_attempt_begun(struct model *m, struct job *j)
 {
     struct sched *s = &j->sched;
+    const struct look_facts *look = &s->look;
 
+    drop_pending(j);
+    renew_wish(j);
     s->base_restarts = j->attempt.number - 1;
+    STR_COPY(s->ran_on, look->restarts == s->base_restarts ? look->nodes : "");
+    s->node_lost = false;
     s->pending_since = USEC_NEVER;
-    s->requeues = s->amends = s->cancels = 0;
-    s->requeue_due = s->amend_due = s->armed = s->approved = s->rejected = false;
-    for (uint32_t i = s->n_kept; i-- > 0;)
-        if (s->kept[i].until <= m->now)
-            s->kept[i] = s->kept[--s->n_kept];
+    s->arms = 0;
+    s->arm_due = true;
+    s->approved = s->rejected = false;
+    forget_wishes(s);
+    drop_expired(s, m->now);
+}
+
+static bool is_kept_out(const struct look_facts *look, const char *node)
+{
+    for (uint32_t i = 0; i < look->n_kept_out; i++)
+        if (streq(look->kept_out[i], node))
+            return true;
+    return false;
+}
+
+bool sched_lacks_exclusions(const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    for (uint32_t i = 0; !s->nodes_refused && i < s->n_kept; i++)
+        if (!is_kept_out(&s->look, s->kept[i].node))
+            return true;
+    return false;
+}
+
+static bool is_near(usec_t a, usec_t b)
+{
+    return a <= b + BEGIN_SLACK && b <= a + BEGIN_SLACK;
+}
+
+bool sched_begins_as_it_was(const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    return is_near(s->look.begin, s->asked_begin) || is_near(s->look.begin, s->given_begin);
+}
+
+static void note_attempt(struct sched *s, const struct look_facts *look)
+{
+    if (look->restarts != s->base_restarts || look->state == SCHED_FORGOTTEN)
+        return;
+    if (look->nodes[0] != '\0')
+        STR_COPY(s->ran_on, look->nodes);
+    s->node_lost |= look->state == SCHED_NODE_FAIL;
+}
+
+/* A requeue shows as more restarts. What happens to a job that was cancelled is still ours to mend
+ * then; of any other, it was wanted. */
+static void settle_doubt(struct job *j)
+{
+    struct sched *s = &j->sched;
+
+    if (s->look.state == SCHED_FORGOTTEN ||
+        (s->doubtful > 0 && s->look.restarts >= s->doubtful && !sched_is_unwanted(j))) {
+        s->doubtful = 0;
+        s->doubt_lasts = false;
+    }
+}
+
+/* What was answered before this look and does not show in it may be asked for again. */
+static void see_what_is_due(struct job *j)
+{
+    struct sched *s = &j->sched;
+
+    s->look_due = false;
+    s->amend_due |= !job_awaits(j, INTENT_AMEND);
+    s->cancel_due |= !job_awaits(j, INTENT_CANCEL);
+    s->arm_due |= !job_awaits(j, INTENT_ARM);
+}
+
+static void see_it_wait(struct sched *s, usec_t now)
+{
+    s->pending_since = now;
+    s->asked_begin = s->given_begin = s->look.begin;
 }
 
 bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
@@ -94,25 +258,36 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     if (!j->scheduled)
         return false;
     s->look = *look;
-    s->looked_at = m->now;
-    s->requeue_due |= s->requeues > 0 && !sched_was_requeued(j);
-    s->amend_due |= s->amends > 0;
+    note_attempt(s, look);
+    settle_doubt(j);
+    see_what_is_due(j);
     if (look->state != SCHED_PENDING || !sched_was_requeued(j) || look->completing)
         s->pending_since = USEC_NEVER;
     else if (s->pending_since == USEC_NEVER)
-        s->pending_since = m->now;
+        see_it_wait(s, m->now);
+    s->in_force |= s->pending_since != USEC_NEVER && s->amends > 0 && !sched_lacks_exclusions(j);
     return true;
 }
 
-/* The next requeue counts from there on. */
-void sched_launch_failed(struct job *j, const struct event *e)
+static void note_failed_start(struct job *j, const char *detail)
 {
-    STR_COPY(j->start_detail, e->result.detail);
+    STR_COPY(j->start_detail, detail);
     j->start_failed = true;
     j->start_unknown = false;
     j->starts_failed++;
+}
+
+/* The next requeue counts from there on. */
+bool sched_launch_failed(struct job *j, const struct event *e)
+{
+    if (!j->scheduled || e->attempt <= j->attempt.number ||
+        e->attempt - 1 <= j->sched.base_restarts ||
+        (j->state != JOB_STARTING && j->state != JOB_DECIDED))
+        return false;
+    note_failed_start(j, e->result.detail);
     j->sched.base_restarts = e->attempt - 1;
     j->sched.pending_since = USEC_NEVER;
+    return true;
 }
 
 /* Derived events */
@@ -135,18 +310,42 @@ static void keep_out(struct model *m, struct sched *s, const char *node)
     model_add_deed(m, DEED_EXCLUDED, node);
 }
 
-void sched_decided(struct model *m, struct job *j, const struct event *e)
+/* before: the state in which it was made. Who approved a restart that then did not come about need
+ * not do so again, nor who rejected it. */
+void sched_decided(struct model *m, struct job *j, const struct event *e, enum job_state before)
 {
     struct sched *s = &j->sched;
+    bool overdue = before == JOB_STARTING && !j->start_failed && m->now >= sched_requeue_limit(j);
 
     if (!j->scheduled)
         return;
+    if (overdue)
+        j->starts_failed++;
     s->decision = e->seq;
-    s->approved = s->rejected = s->nodes_refused = false;
-    s->requeues = s->amends = s->cancels = 0;
-    s->requeue_due = s->amend_due = true;
+    s->of_verdict = before == JOB_JUDGED;
+    s->approved = s->approved && !s->of_verdict;
+    s->rejected = s->rejected && !s->of_verdict;
+    forget_wishes(s);
+    s->requeue_refused = j->start_refused;
+    j->start_refused = false;
+    drop_expired(s, m->now);
     for (uint32_t i = 0; i < e->decision.n_nodes && i < KEPT_OUT_MAX; i++)
         keep_out(m, s, e->decision.nodes[i]);
+}
+
+static void note_amendment(struct model *m, struct sched *s, const struct intent_facts *f)
+{
+    bool reverts = s->look.constrained && f->n_nodes == 0;
+
+    if (reverts)
+        s->reverts++;
+    else
+        s->amends++;
+    s->nodes_refused |= reverts;
+    s->amend_due = false;
+    s->amended_at = m->now;
+    s->given_begin = s->look.begin;
+    s->asked_begin = f->not_before;
 }
 
 bool sched_intent(struct model *m, struct job *j, const struct event *e)
@@ -157,43 +356,72 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
         return false;
     switch (e->intended.intent) {
     case INTENT_REQUEUE:
-        s->requeues++;
-        s->requeue_due = false;
+        s->requeue_asked = true;
+        s->requeue_answered_at = USEC_NEVER;
+        s->doubtful = e->intended.restarts + 1;
         model_add_deed(m, DEED_ACTED, s->partition);
         return true;
     case INTENT_AMEND:
-        s->amends++;
-        s->amend_due = false;
-        s->nodes_refused |= e->intended.n_nodes == 0 && s->look.constrained;
+        note_amendment(m, s, &e->intended);
         return true;
     case INTENT_CANCEL:
         s->cancels++;
+        s->cancel_due = false;
+        model_add_deed(m, DEED_ACTED, s->partition);
         return true;
     case INTENT_ARM:
-        s->armed = true;
+        s->arms++;
+        s->arm_due = false;
         return true;
     default:
         return false;
     }
 }
 
-/* A requeue that was refused for good is a start that failed; whatever else did not come about is
- * seen at the next look. */
-void sched_result(struct job *j, const struct event *intent, const struct result_facts *r)
+/* Nothing was done, and nothing will be. */
+static void requeue_not_done(struct job *j, const struct result_facts *r, bool of_this_decision)
 {
+    struct sched *s = &j->sched;
+    bool is_void = r->outcome == OUTCOME_VOID && s->voids < VOIDS_MAX;
+
+    if (!s->doubt_lasts)
+        s->doubtful = 0;
+    if (!of_this_decision || sched_was_requeued(j))
+        return;
+    if (is_void || (s->look.completing && !s->not_while_completing)) {
+        s->voids += is_void;
+        s->not_while_completing |= !is_void;
+        s->requeue_asked = false;
+        return;
+    }
+    note_failed_start(j, r->detail);
+    j->start_refused = true;
+}
+
+void sched_result(struct model *m, struct job *j, const struct event *intent,
+                  const struct result_facts *r)
+{
+    struct sched *s = &j->sched;
+    bool of_this_decision = intent->seq > s->decision;
+    bool not_done = r->outcome == OUTCOME_FAILED || r->outcome == OUTCOME_VOID;
+
     switch (intent->intended.intent) {
     case INTENT_REQUEUE:
-        if (r->outcome != OUTCOME_FAILED || sched_was_requeued(j))
-            break;
-        STR_COPY(j->start_detail, r->detail);
-        j->start_failed = true;
-        j->start_unknown = false;
-        j->starts_failed++;
+        if (of_this_decision)
+            s->requeue_answered_at = m->now;
+        s->doubt_lasts |= r->outcome == OUTCOME_UNKNOWN;
+        if (not_done)
+            requeue_not_done(j, r, of_this_decision);
         break;
-    case INTENT_AMEND:
-        j->sched.nodes_refused |= r->outcome == OUTCOME_FAILED && intent->intended.n_nodes > 0;
+    case INTENT_AMEND: /* the first time it may have been something else than the nodes */
+        s->nodes_refused |= r->outcome == OUTCOME_FAILED && intent->intended.n_nodes > 0 &&
+                            of_this_decision && s->amends > 1;
+        break;
+    case INTENT_CANCEL:
+    case INTENT_ARM:
         break;
     default:
-        break;
+        return;
     }
+    s->look_due = true;
 }

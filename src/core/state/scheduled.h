@@ -4,18 +4,20 @@
 
 #include "core/state/state.h"
 
-/* Parts of model_apply() for jobs that a scheduler starts; nobody else calls them. */
+/* Parts of model_apply() for jobs that a scheduler starts; nobody else calls them. Those that
+ * return bool say whether the event fits. */
 
 void sched_seen(struct job *j, const struct job_facts *f);
 void sched_attempt_begun(struct model *m, struct job *j);
 bool sched_look(struct model *m, struct job *j, const struct look_facts *look);
-void sched_launch_failed(struct job *j, const struct event *e);
+bool sched_launch_failed(struct job *j, const struct event *e);
 void sched_interrupted(struct model *m, struct job *j);
-void sched_decided(struct model *m, struct job *j, const struct event *e);
+void sched_decided(struct model *m, struct job *j, const struct event *e, enum job_state before);
 
-/* An intent was made; whether it fits. It enters no state. */
+/* An intent was made. It enters no state. */
 bool sched_intent(struct model *m, struct job *j, const struct event *e);
-void sched_result(struct job *j, const struct event *intent, const struct result_facts *r);
+void sched_result(struct model *m, struct job *j, const struct event *intent,
+                  const struct result_facts *r);
 
 void model_add_deed(struct model *m, enum deed_kind kind, const char *name);
 

@@ -41,6 +41,8 @@ struct model *model_free(struct model *m)
     VEC_FOREACH (&m->jobs, j)
         job_free(*j);
     VEC_DONE(&m->jobs);
+    for (int k = 0; k < DEED_MAX; k++)
+        VEC_DONE(&m->deeds[k]);
     free(m);
     return NULL;
 }
@@ -61,11 +63,26 @@ static size_t job_position(const struct model *m, const char *name)
     return lo;
 }
 
-struct job *model_job(const struct model *m, const char *name)
+size_t model_find(const struct model *m, const char *name)
 {
     size_t i = job_position(m, name);
 
-    return i < m->jobs.n && streq(m->jobs.v[i]->name, name) ? m->jobs.v[i] : NULL;
+    return i < m->jobs.n && streq(m->jobs.v[i]->name, name) ? i : SIZE_MAX;
+}
+
+struct job *model_job(const struct model *m, const char *name)
+{
+    size_t i = model_find(m, name);
+
+    return i != SIZE_MAX ? m->jobs.v[i] : NULL;
+}
+
+bool job_awaits(const struct job *j, enum intent intent)
+{
+    VEC_FOREACH (&j->pending, e)
+        if (e->intended.intent == intent)
+            return true;
+    return false;
 }
 
 /* The limit is reached: the job that ended longest ago is forgotten. */
@@ -100,6 +117,7 @@ struct job *model_add_job(struct model *m, const char *name)
     (void)VEC_PUSH(&m->jobs);
     memmove(&m->jobs.v[i + 1], &m->jobs.v[i], (m->jobs.n - 1 - i) * sizeof(m->jobs.v[0]));
     m->jobs.v[i] = j;
+    m->generation++;
     return j;
 }
 

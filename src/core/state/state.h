@@ -14,7 +14,7 @@
 
 #define JOBS_MAX    4096
 #define PENDING_MAX 16   /* intents without a result, per job */
-#define DEEDS_MAX   1024 /* of the last hour, that the brakes remember */
+#define DEEDS_MAX   1024 /* of each kind, of the last hour, that the brakes remember */
 
 /*                         ┌──────────────── attempt-started ───────────────┐
  *                         ▼                                                │
@@ -27,7 +27,8 @@
  *                                                └─job-seen─► new  └─┘◄──decision───┘
  *
  * A job that a scheduler starts may also run again without having been asked to, by the scheduler
- * itself or by a person: from decided, and from ended.
+ * itself or by a person: from decided, and from ended. And what was decided may be overtaken by
+ * events before anything is done about it: the attempt gets on again.
  *
  * ending: the attempt makes no more progress; its last lines are awaited, its processes ended.
  * decided: the decision is made; processes of the attempt may remain, and nothing is started
@@ -92,8 +93,8 @@ struct attempt {
     usec_t finished_at;            /* the job says that its work is done; USEC_NEVER */
 
     /* What a privileged witness saw of single tasks, while the job lived on */
-    uint32_t tasks_ended;
-    usec_t task_died_at; /* the first that failed, since the last progress; USEC_NEVER */
+    uint32_t tasks_ended; /* of the present step */
+    usec_t task_died_at;  /* the first that failed, since the last progress; USEC_NEVER */
     char task_death[128];
 
     /* detectors */
@@ -138,17 +139,35 @@ struct sched {
     char partition[64];
     enum mode mode;
     struct look_facts look; /* the last; state SCHED_NONE: none yet */
-    usec_t looked_at;
-    uint32_t base_restarts; /* of the last attempt: more of them, and it was requeued */
+    bool look_due;          /* something was asked for, answered, and not looked for since */
     usec_t pending_since;   /* as the present attempt was first seen to wait; USEC_NEVER */
+    uint32_t doubtful;      /* restarts that a requeue leads to of which no look has shown what
+                               became of it, so that it may yet be done; 0 = there is none */
+    bool doubt_lasts;       /* ... whatever is answered to a later one */
+
+    /* Of the last attempt */
+    uint32_t base_restarts;  /* more of them, and it was requeued since */
+    char ran_on[LAYOUT_LEN]; /* its nodes */
+    bool node_lost;          /* the scheduler lost one of them */
+    uint32_t arms;           /* how often it was asked for */
+    bool arm_due;            /* it may be asked for (again); likewise below */
 
     /* Of the last decision */
     uint64_t decision; /* its seq */
+    bool of_verdict;   /* not of what became of an earlier one */
     bool approved, rejected;
-    uint32_t requeues, amends, cancels; /* how often it was asked for */
-    bool requeue_due, amend_due;        /* it may be asked for (again) */
-    bool nodes_refused;                 /* they cannot be kept out: too few would be left */
-    bool armed;                         /* asked for in this attempt */
+    bool requeue_asked;
+    usec_t requeue_answered_at;        /* USEC_NEVER = it was not */
+    bool requeue_refused;              /* the one before, too: wait a while */
+    uint32_t voids;                    /* how often nothing was done, because things had changed */
+    bool not_while_completing;         /* was the answer */
+    uint32_t amends, reverts, cancels; /* how often it was asked for */
+    bool amend_due, cancel_due;
+    usec_t amended_at;  /* asked for last */
+    usec_t asked_begin; /* by it; before it, what the scheduler itself gave it */
+    usec_t given_begin; /* the one before that */
+    bool in_force;      /* the exclusions were: what is missing later is somebody else's wish */
+    bool nodes_refused; /* they cannot be kept out: too few would be left */
 
     uint32_t n_kept;
     struct keep_out kept[KEPT_OUT_MAX];
@@ -175,6 +194,7 @@ struct job {
     int32_t request_signal;
     uint32_t starts_failed;           /* in a row */
     bool start_failed, start_unknown; /* of the START that was asked for last */
+    bool start_refused;               /* a scheduler said no, at once */
     char start_detail[256];
 
     VEC(struct event) pending;
@@ -183,24 +203,26 @@ struct job {
 /* Something that was done, or happened, to one of all jobs: for the brakes. */
 enum deed_kind {
     DEED_INTERRUPTED,
-    DEED_ACTED,    /* a requeue was asked for */
+    DEED_ACTED,    /* a requeue or a cancel was asked for */
     DEED_EXCLUDED, /* a node was kept out */
+    DEED_MAX,
 };
 struct deed {
     usec_t at;
-    enum deed_kind kind;
     char name[NODE_NAME_LEN]; /* of the partition, or the node */
 };
+typedef VEC(struct deed) deeds; /* ascending times, none older than an hour */
 
 struct model {
     usec_t now; /* of the newest event; never goes back */
     uint64_t seq;
     struct policy policy;
     struct brakes brakes;
-    bool frozen;            /* an operator said so: nothing is done for any job */
-    VEC(struct deed) deeds; /* ascending times, none older than an hour */
+    bool frozen; /* an operator said so: nothing is done for any job */
+    deeds deeds[DEED_MAX];
     uint64_t refused;       /* events that did not fit the state */
     VEC(struct job *) jobs; /* by name */
+    uint64_t generation;    /* of that list: which jobs it has, and where */
 };
 
 struct model *model_new(void);
@@ -208,6 +230,7 @@ struct model *model_free(struct model *m);
 DEFINE_CLEANUP(struct model *, model_free);
 
 struct job *model_job(const struct model *m, const char *name); /* NULL = not known */
+size_t model_find(const struct model *m, const char *name);     /* in jobs; SIZE_MAX = not known */
 
 /* The only writer. Returns whether the event fits the state; one that does not changes nothing but
  * the time and the count of those refused; one with impossible numbers not even the time. Stray
@@ -217,12 +240,32 @@ bool model_apply(struct model *m, const struct event *e);
 /* The policy that holds for the job. */
 const struct policy *policy_of(const struct model *m, const struct job *j);
 
-/* How many deeds of the kind lie in the time before now; name: only of that one, NULL: of all. */
-uint32_t model_count_deeds(const struct model *m, enum deed_kind kind, const char *name,
-                           usec_t span);
+/* From when on fewer than `limit` deeds of the kind lie in the span before; m->now: at once. name:
+ * only those of that one, NULL: of all. limit 0 = no limit. */
+usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *name, usec_t span,
+                     uint32_t limit);
+
+/* Whether an intent of this kind has no result yet. */
+bool job_awaits(const struct job *j, enum intent intent);
 
 /* Whether the scheduler has queued the job again since its last attempt. */
 bool sched_was_requeued(const struct job *j);
+
+/* From when on a requeue that was asked for counts as not granted, since no look shows it;
+ * USEC_NEVER = there is none such. */
+usec_t sched_requeue_limit(const struct job *j);
+
+/* It begins when the scheduler itself said, or we: not by somebody else's wish. */
+bool sched_begins_as_it_was(const struct job *j);
+
+/* A node that is to be kept out is not, as far as the last look shows. */
+bool sched_lacks_exclusions(const struct job *j);
+
+/* The job is back although it was cancelled, through a requeue of ours that was done late. */
+bool sched_is_unwanted(const struct job *j);
+
+/* It gets on again after all, and nothing was done about it yet. */
+bool sched_has_recovered(const struct job *j);
 
 /* What the ledger wants to know of the job's attempt. */
 struct attempt_account attempt_account(const struct model *m, const struct job *j);
