@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Jobs that a scheduler starts: those that must not come back, those that are not dead, the nodes
+ * and tasks that are to blame, and the brakes over all jobs. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sched_world.h"
+
+#include "base/str.h"
+#include "core/plan/scheduled.h"
+
+#include <signal.h>
+#include <string.h>
+
+/* Cancelled */
+
+static void cancel(struct world *w, uint32_t restarts)
+{
+    look(w, SCHED_CANCELLED, restarts);
+    operate(w, REQUEST_INTERRUPT, 0);
+}
+
+static void cancelled_while_it_ran(void **state)
+{
+    struct world *w = *state;
+
+    look(w, SCHED_CANCELLED, 0);
+    operate(w, REQUEST_INTERRUPT, 0);
+    world_die(w, 143);
+    assert_string_equal(world_decision(w)->rule, "requested");
+    assert_int_equal(asked_anything(w), 0);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
+static void cancelled_before_the_requeue(void **state)
+{
+    struct world *w = *state;
+
+    operate(w, REQUEST_FREEZE, 0);
+    fail_job(w);
+    cancel(w, 0);
+    operate(w, REQUEST_THAW, 0);
+    assert_int_equal(asked_anything(w), 0);
+    assert_string_equal(world_decision(w)->rule, "requested");
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
+static void cancelled_after_the_requeue(void **state)
+{
+    struct world *w = *state;
+
+    fail_job(w);
+    grant_requeue(w, w->now + 121 * S);
+    cancel(w, 1);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    world_wait(w, USEC_PER_HOUR);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
+    assert_int_equal(asked(w, INTENT_CANCEL), 0);
+}
+
+/* The requeue timed out, and is carried out when its user has cancelled the job meanwhile. */
+static void cancelled_during_the_requeue(void **state)
+{
+    struct world *w = *state;
+
+    fail_job(w);
+    cancel(w, 0);
+    answer(w, INTENT_REQUEUE, OUTCOME_UNKNOWN);
+    look(w, SCHED_CANCELLED, 0);
+    world_wait(w, MIN);
+    assert_int_not_equal(world_job(w)->state, JOB_ENDED); /* it may yet be done */
+    assert_int_equal(asked(w, INTENT_CANCEL), 0);
+    look(w, SCHED_PENDING, 1);
+    assert_int_equal(asked(w, INTENT_CANCEL), 1);
+    assert_int_equal(world_intent(w, INTENT_CANCEL)->intended.restarts, 1);
+    answer(w, INTENT_CANCEL, OUTCOME_UNKNOWN);
+    look(w, SCHED_PENDING, 1);
+    assert_int_equal(asked(w, INTENT_CANCEL), 2);
+    answer(w, INTENT_CANCEL, OUTCOME_DONE);
+    look(w, SCHED_CANCELLED, 1);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
+static void it_ran_before_that_was_seen(void **state)
+{
+    struct world *w = *state;
+
+    fail_job(w);
+    cancel(w, 0);
+    answer(w, INTENT_REQUEUE, OUTCOME_UNKNOWN);
+    look(w, SCHED_RUNNING, 1);
+    world_start(w);
+    assert_int_equal(asked(w, INTENT_CANCEL), 1);
+    answer(w, INTENT_CANCEL, OUTCOME_DONE);
+    look(w, SCHED_CANCELLED, 1);
+    world_die(w, 143);
+    assert_string_equal(world_decision(w)->rule, "requested");
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
+}
+
+static void who_brings_a_job_back_wants_it(void **state)
+{
+    struct world *w = *state;
+
+    cancel(w, 0);
+    world_die(w, 143);
+    look(w, SCHED_PENDING, 1); /* its user again */
+    begin_attempt(w);
+    assert_int_equal(asked_anything(w), 0);
+    world_step(w, 1);
+    fail_job(w);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
+}
+
+/* It ran and was cancelled between two looks. */
+static void an_attempt_that_is_seen_when_it_was_cancelled(void **state)
+{
+    struct world *w = *state;
+
+    fail_job(w);
+    grant_requeue(w, 0);
+    cancel(w, 1);
+    world_start(w);
+    world_die(w, 143);
+    assert_string_equal(world_decision(w)->rule, "requested");
+    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
+}
+
+static void a_preempted_job_that_is_cancelled_is_over(void **state)
+{
+    struct world *w = *state;
+
+    world_root(w, "scheduler.preempted", CAUSE_PREEMPTION);
+    look(w, SCHED_PENDING, 1);
+    world_die(w, 143);
+    assert_int_equal(world_decision(w)->action, ACTION_WAIT);
+    assert_string_equal(world_decision(w)->rule, "preempted");
+    assert_int_equal(asked_anything(w), 0);
+    cancel(w, 1);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.action, ACTION_STOP);
+}
+
+static void a_preempted_job_goes_on(void **state)
+{
+    struct world *w = *state;
+
+    world_root(w, "scheduler.preempted", CAUSE_PREEMPTION);
+    look(w, SCHED_PENDING, 1);
+    world_die(w, 143);
+    begin_attempt(w);
+    assert_int_equal(world_job(w)->state, JOB_RUNNING);
+    assert_int_equal(world_job(w)->ledger.restarts, 0);
+}
+
+/* Time limit */
+
+static void a_time_limit_ends_it(void **state)
+{
+    struct world *w = *state;
+
+    world_root(w, "scheduler.time_limit", CAUSE_TIME_LIMIT);
+    end_attempt(w, SCHED_TIMEOUT, 143);
+    assert_string_equal(world_decision(w)->rule, "time-limit");
+    assert_int_equal(asked_anything(w), 0);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
+static void a_time_limit_is_continued_where_that_is_wanted(void **state)
+{
+    struct world *w = *state;
+    struct event e = of_job(w, EVENT_POLICY);
+
+    policy_default(&e.policy);
+    e.policy.continue_after_time_limit = true;
+    world_feed(w, e); /* of this job alone */
+    world_root(w, "scheduler.time_limit", CAUSE_TIME_LIMIT);
+    end_attempt(w, SCHED_TIMEOUT, 143);
+    assert_string_equal(world_decision(w)->rule, "not-its-fault");
+    grant_requeue(w, 0);
+    begin_attempt(w);
+    assert_int_equal(world_job(w)->ledger.restarts, 0);
+}
+
+/* Forgotten */
+
+static void forgotten_at_any_time(void **state)
+{
+    struct world *w = *state;
+
+    fail_job(w);
+    answer(w, INTENT_REQUEUE, OUTCOME_UNKNOWN);
+    look(w, SCHED_FORGOTTEN, 0);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.action, ACTION_STOP);
+    world_wait(w, USEC_PER_HOUR);
+    assert_int_equal(asked_anything(w), 1);
+}
+
+static void forgotten_while_only_observed(void **state)
+{
+    struct world *w = *state;
+
+    fail_job(w);
+    look(w, SCHED_FORGOTTEN, 0);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    assert_int_equal(asked_anything(w), 0);
+}
+
+static void forgotten_while_it_ran_as_far_as_we_know(void **state)
+{
+    struct world *w = *state;
+
+    look(w, SCHED_FORGOTTEN, 0);
+    world_feed(w, of_job(w, EVENT_RUNNER_LOST));
+    world_wait(w, MIN);
+    assert_string_equal(world_decision(w)->rule, "forgotten");
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
+/* Nodes */
+
+static void only_nodes_of_the_job_are_kept_out(void **state)
+{
+    struct world *w = *state;
+
+    fail_with_node(w, "n9");
+    assert_int_equal(world_decision(w)->action, ACTION_RESTART);
+    assert_int_equal(world_decision(w)->n_nodes, 0);
+    assert_non_null(strstr(world_decision(w)->why, "did not run on n9"));
+}
+
+/* Slurm has queued it again when the verdict comes, and shows no nodes any more. */
+static void the_nodes_of_the_attempt_are_remembered(void **state)
+{
+    struct world *w = *state;
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_SCHEDULER);
+
+    s.role = ROLE_ROOT;
+    s.cause = CAUSE_NODE_FAILURE;
+    s.advice = ADVICE_RESTART_EXCLUDING;
+    s.confidence = 98;
+    STR_COPY(s.signature, "scheduler.node_fail");
+    STR_COPY(s.who.node, "n3");
+    look(w, SCHED_PENDING, 1);
+    world_signal(w, s);
+    world_die(w, 1);
+    assert_int_equal(world_decision(w)->n_nodes, 1);
+    assert_string_equal(world_decision(w)->nodes[0], "n3");
+    assert_int_equal(world_intent(w, INTENT_AMEND)->intended.n_nodes, 1);
+}
+
+static void an_exclusion_expires(void **state)
+{
+    struct world *w = *state;
+
+    fail_with_node(w, "n2");
+    grant_requeue(w, 0);
+    begin_attempt(w);
+    assert_int_equal(sched_of(w)->n_kept, 1);
+    world_wait(w, 59 * MIN);
+    fail_with_node(w, "n3");
+    assert_int_equal(world_decision(w)->n_nodes, 2); /* the old and the new one */
+    world_wait(w, 2 * MIN);
+    grant_requeue(w, 0);
+    begin_attempt(w);
+    assert_int_equal(sched_of(w)->n_kept, 1);
+    assert_string_equal(sched_of(w)->kept[0].node, "n3");
+}
+
+static void a_node_that_fails_again_is_kept_out_again(void **state)
+{
+    struct world *w = *state;
+
+    fail_with_node(w, "n2");
+    grant_requeue(w, 0);
+    begin_attempt(w);
+    world_wait(w, 2 * USEC_PER_HOUR);
+    fail_with_node(w, "n2");
+    assert_int_equal(sched_of(w)->n_kept, 1);
+    assert_true(sched_of(w)->kept[0].until > w->now);
+}
+
+/* Tasks */
+
+static void task_exit(struct world *w, int32_t rank, int code)
+{
+    struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_SPANK);
+
+    s.who.rank = rank;
+    STR_PRINTF(s.who.node, "n%d", rank + 1);
+    s.exit = (struct exit_fact){.code = code};
+    world_signal(w, s);
+}
+
+static void a_dead_task_ends_a_job_that_does_not_get_on(void **state)
+{
+    struct world *w = *state;
+
+    task_exit(w, 2, 1);
+    world_wait(w, 9 * S);
+    assert_int_equal(world_count(w, EVENT_FINDING), 0);
+    world_wait(w, 20 * S);
+    assert_int_equal(world_last(w, EVENT_FINDING)->finding.finding, FINDING_CRASH);
+    assert_non_null(strstr(world_last(w, EVENT_FINDING)->finding.why, "task 2 on n3"));
+    assert_int_equal(asked(w, INTENT_REQUEUE), 1); /* which ends the others */
+}
+
+static void a_job_that_gets_on_without_the_task_is_left_alone(void **state)
+{
+    struct world *w = *state;
+
+    world_step(w, 1);
+    task_exit(w, 2, 1);
+    for (int i = 2; i < 40; i++) {
+        world_wait(w, S);
+        world_step(w, i);
+    }
+    assert_int_equal(world_last(w, EVENT_FINDING)->finding.finding, FINDING_RECOVERED);
+    assert_int_equal(asked_anything(w), 0);
+}
+
+static void a_step_that_ended_as_a_whole_is_no_dead_task(void **state)
+{
+    struct world *w = *state;
+
+    for (int i = 0; i < 4; i++)
+        task_exit(w, i, i == 2);
+    world_wait(w, MIN);
+    assert_int_equal(world_count(w, EVENT_FINDING), 0);
+    task_exit(w, 1, 1); /* of the next step, and the others live */
+    world_wait(w, MIN);
+    assert_int_equal(world_last(w, EVENT_FINDING)->finding.finding, FINDING_CRASH);
+}
+
+/* What was found dead lives */
+
+static void find_it_dead(struct world *w)
+{
+    world_step(w, 1);
+    task_exit(w, 2, 1);
+    world_wait(w, 20 * S);
+    assert_int_equal(world_job(w)->state, JOB_DECIDED);
+}
+
+static void what_recovers_before_the_approval_is_not_killed(void **state)
+{
+    struct world *w = *state;
+    uint64_t seq;
+
+    find_it_dead(w);
+    seq = decision_seq(w);
+    world_wait(w, MIN);
+    world_step(w, 2);
+    assert_int_equal(world_job(w)->state, JOB_RUNNING);
+    operate(w, REQUEST_APPROVE, seq);
+    assert_int_equal(asked_anything(w), 0);
+    fail_job(w); /* and it is judged again when it fails in truth */
+    assert_int_equal(world_job(w)->state, JOB_DECIDED);
+    assert_int_equal(world_count(w, EVENT_VERDICT), 2);
+}
+
+static void what_is_observed_is_followed_on(void **state)
+{
+    struct world *w = *state;
+
+    find_it_dead(w);
+    world_step(w, 2);
+    end_attempt(w, SCHED_COMPLETED, 0);
+    assert_string_equal(world_decision(w)->rule, "completed");
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
+/* Stop */
+
+static void allow_no_retry(struct world *w, enum cause cause)
+{
+    struct policy p;
+
+    policy_default(&p);
+    p.cause[cause].retries = 0;
+    world_policy(w, &p);
+}
+
+static void a_dead_job_that_must_not_be_repeated_is_cancelled(void **state)
+{
+    struct world *w = *state;
+
+    allow_no_retry(w, CAUSE_UNKNOWN);
+    task_exit(w, 2, 1);
+    world_wait(w, 20 * S);
+    assert_string_equal(world_decision(w)->rule, "never-retried");
+    assert_int_equal(asked(w, INTENT_CANCEL), 1);
+    answer(w, INTENT_CANCEL, OUTCOME_UNKNOWN);
+    world_wait(w, MIN);
+    assert_int_equal(asked(w, INTENT_CANCEL), 1); /* a look first */
+    look(w, SCHED_RUNNING, 0);
+    assert_int_equal(asked(w, INTENT_CANCEL), 2);
+    answer(w, INTENT_CANCEL, OUTCOME_DONE);
+    look(w, SCHED_CANCELLED, 0);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
+static void stop_leaves_an_ended_job_as_it_is(void **state)
+{
+    struct world *w = *state;
+
+    allow_no_retry(w, CAUSE_NETWORK);
+    fail_job(w);
+    assert_string_equal(world_decision(w)->rule, "never-retried");
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+    assert_int_equal(asked_anything(w), 0);
+}
+
+static void what_cannot_be_started_again_is_not_cancelled(void **state)
+{
+    struct world *w = *state;
+
+    task_exit(w, 2, 1);
+    world_wait(w, 20 * S);
+    while (world_decision(w)->action != ACTION_STOP) {
+        answer(w, INTENT_REQUEUE, OUTCOME_FAILED);
+        look(w, SCHED_RUNNING, 0);
+        world_wait(w, 30 * MIN);
+    }
+    look(w, SCHED_RUNNING, 0);
+    assert_int_equal(asked(w, INTENT_CANCEL), 0);
+}
+
+static void what_is_done_and_does_not_exit_is_ended(void **state)
+{
+    struct world *w = *state;
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
+
+    world_step(w, 1);
+    s.role = ROLE_FINISH;
+    world_signal(w, s);
+    world_samples(w, 60, MIN, IDLE_SAMPLE);
+    assert_string_equal(world_decision(w)->rule, "finished");
+    assert_int_equal(asked(w, INTENT_CANCEL), 1);
+    look(w, SCHED_CANCELLED, 0);
+    assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.action, ACTION_COMPLETE);
+}
+
+/* Arming */
+
+static void a_job_that_forbids_requeues_is_armed(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+
+    l.requeueable = false;
+    look_at(w, l);
+    assert_int_equal(asked(w, INTENT_ARM), 1);
+    look_at(w, l);
+    assert_int_equal(asked(w, INTENT_ARM), 1);
+    answer(w, INTENT_ARM, OUTCOME_UNKNOWN);
+    look_at(w, l);
+    assert_int_equal(asked(w, INTENT_ARM), 2);
+    answer(w, INTENT_ARM, OUTCOME_DONE);
+    look(w, SCHED_RUNNING, 0);
+    assert_int_equal(asked(w, INTENT_ARM), 2);
+}
+
+static void arming_is_given_up(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+
+    l.requeueable = false;
+    for (int i = 0; i < 10; i++) {
+        look_at(w, l);
+        answer(w, INTENT_ARM, OUTCOME_FAILED);
+    }
+    assert_int_equal(asked(w, INTENT_ARM), 3);
+}
+
+/* Brakes, over several jobs */
+
+static void of_other(struct world *w, const char *job)
+{
+    STR_COPY(w->job, job);
+    w->attempt = 0;
+}
+
+static void run_other(struct world *w, int i)
+{
+    struct job_facts facts = {.scheduled = true};
+    char name[16];
+
+    STR_PRINTF(name, "job%d", i);
+    of_other(w, name);
+    STR_COPY(facts.partition, i % 2 ? "odd" : "even");
+    world_seen(w, &facts);
+    set_mode(w, MODE_ACT);
+    begin_attempt(w);
+}
+
+static void actions_an_hour_are_limited(void **state)
+{
+    struct world *w = *state;
+
+    set_brakes(w, (struct brakes){.actions_per_hour = 3});
+    for (int i = 0; i < 5; i++) {
+        run_other(w, i);
+        fail_job(w);
+        world_wait(w, MIN);
+    }
+    assert_int_equal(asked(w, INTENT_REQUEUE), 3);
+    world_wait(w, 58 * MIN);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 5);
+}
+
+static void actions_of_a_partition_are_limited(void **state)
+{
+    struct world *w = *state;
+
+    set_brakes(w, (struct brakes){.actions_per_partition_hour = 1});
+    for (int i = 0; i < 4; i++) {
+        run_other(w, i);
+        fail_job(w);
+    }
+    assert_int_equal(asked(w, INTENT_REQUEUE), 2);
+    world_wait(w, 61 * MIN);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 4);
+}
+
+static void a_storm_is_answered_slowly(void **state)
+{
+    struct world *w = *state;
+
+    set_brakes(w,
+               (struct brakes){.storm_jobs = 5, .storm_window = 10 * MIN, .storm_per_minute = 2});
+    for (int i = 0; i < 40; i++)
+        run_other(w, i);
+    for (int i = 0; i < 40; i++) {
+        char name[16];
+
+        STR_PRINTF(name, "job%d", i);
+        of_other(w, name);
+        w->attempt = 1;
+        fail_job(w);
+    }
+    assert_int_equal(asked(w, INTENT_REQUEUE), 4); /* until it was known to be one */
+    assert_true(brakes_see_storm(core_model(w->core)));
+    world_wait(w, MIN + S);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 6);
+    world_wait(w, 9 * MIN + 2 * S); /* it is over */
+    assert_int_equal(asked(w, INTENT_REQUEUE), 40);
+}
+
+static void a_node_is_kept_out_of_so_many_jobs(void **state)
+{
+    struct world *w = *state;
+
+    set_brakes(w, (struct brakes){.exclusions_per_node_hour = 2, .exclusion_life = USEC_PER_HOUR});
+    for (int i = 0; i < 3; i++) {
+        run_other(w, i);
+        fail_with_node(w, "n2");
+        assert_int_equal(world_decision(w)->n_nodes, i < 2);
+    }
+    assert_non_null(strstr(world_decision(w)->why, "stays in"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN(act, cancelled_while_it_ran),
+        IN(act, cancelled_before_the_requeue),
+        IN(act, cancelled_after_the_requeue),
+        IN(act, cancelled_during_the_requeue),
+        IN(act, it_ran_before_that_was_seen),
+        IN(act, who_brings_a_job_back_wants_it),
+        IN(act, an_attempt_that_is_seen_when_it_was_cancelled),
+        IN(act, a_preempted_job_that_is_cancelled_is_over),
+        IN(act, a_preempted_job_goes_on),
+        IN(act, a_time_limit_ends_it),
+        IN(act, a_time_limit_is_continued_where_that_is_wanted),
+        IN(act, forgotten_at_any_time),
+        IN(observe, forgotten_while_only_observed),
+        IN(act, forgotten_while_it_ran_as_far_as_we_know),
+        IN(act, only_nodes_of_the_job_are_kept_out),
+        IN(act, the_nodes_of_the_attempt_are_remembered),
+        IN(act, an_exclusion_expires),
+        IN(act, a_node_that_fails_again_is_kept_out_again),
+        IN(act, a_dead_task_ends_a_job_that_does_not_get_on),
+        IN(act, a_job_that_gets_on_without_the_task_is_left_alone),
+        IN(act, a_step_that_ended_as_a_whole_is_no_dead_task),
+        IN(propose, what_recovers_before_the_approval_is_not_killed),
+        IN(observe, what_is_observed_is_followed_on),
+        IN(act, a_dead_job_that_must_not_be_repeated_is_cancelled),
+        IN(act, stop_leaves_an_ended_job_as_it_is),
+        IN(act, what_cannot_be_started_again_is_not_cancelled),
+        IN(act, what_is_done_and_does_not_exit_is_ended),
+        IN(act, a_job_that_forbids_requeues_is_armed),
+        IN(act, arming_is_given_up),
+        IN(act, actions_an_hour_are_limited),
+        IN(act, actions_of_a_partition_are_limited),
+        IN(act, a_storm_is_answered_slowly),
+        IN(act, a_node_is_kept_out_of_so_many_jobs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
