@@ -373,33 +373,43 @@ static void late_answers_to_old_wishes_change_nothing(void **state)
 
 /* Amendment */
 
-static void exclusions_and_start_time_go_together(void **state)
+static void exclusions_come_first_and_the_start_in_time(void **state)
 {
     struct world *w = *state;
+    usec_t begin = w->now + 121 * S;
     const struct intent_facts *f;
     struct look_facts l;
 
     fail_with_node(w, "n2");
     assert_int_equal(world_decision(w)->action, ACTION_RESTART_EXCLUDING);
-    grant_requeue(w, w->now + 121 * S);
+    grant_requeue(w, begin);
     assert_int_equal(asked(w, INTENT_AMEND), 1);
     assert_int_equal(world_intent(w, INTENT_AMEND)->attempt, 2);
     f = &world_intent(w, INTENT_AMEND)->intended;
     assert_int_equal(f->n_nodes, 1);
     assert_string_equal(f->nodes[0], "n2");
     assert_int_equal(f->restarts, 1);
-    assert_int_equal(f->not_before, sched_of(w)->pending_since + 2 * S);
+    assert_int_equal(f->not_before, begin); /* as it is */
     answer(w, INTENT_AMEND, OUTCOME_DONE);
     l = facts_of(SCHED_PENDING, 1);
-    l.begin = f->not_before;
+    l.begin = begin;
     l.n_kept_out = 1;
     STR_COPY(l.kept_out[0], "n2");
     look_at(w, l);
+    world_wait(w, 2 * S - 1);
     assert_int_equal(asked(w, INTENT_AMEND), 1);
+    world_wait(w, 1);
+    assert_int_equal(asked(w, INTENT_AMEND), 2);
+    assert_int_equal(world_intent(w, INTENT_AMEND)->intended.not_before, w->now);
+    assert_int_equal(world_intent(w, INTENT_AMEND)->intended.n_nodes, 1);
+    answer(w, INTENT_AMEND, OUTCOME_DONE);
+    l.begin = w->now;
+    look_at(w, l);
     l.begin += USEC_PER_DAY; /* its user has another idea now */
     l.n_kept_out = 0;
     look_at(w, l);
-    assert_int_equal(asked(w, INTENT_AMEND), 1);
+    world_wait(w, MIN);
+    assert_int_equal(asked(w, INTENT_AMEND), 2);
 }
 
 static void a_start_is_never_too_early(void **state)
@@ -421,13 +431,27 @@ static void a_start_is_never_too_early(void **state)
 static void a_backoff_is_a_later_start(void **state)
 {
     struct world *w = *state;
-    usec_t decided;
 
     fail_job(w);
-    decided = w->now;
     assert_int_equal(world_decision(w)->delay, 30 * S);
     assert_int_equal(asked(w, INTENT_REQUEUE), 1); /* the requeue is not put off */
     grant_requeue(w, w->now + 121 * S);
+    world_wait(w, 29 * S);
+    assert_int_equal(asked(w, INTENT_AMEND), 0);
+    world_wait(w, S);
+    assert_int_equal(asked(w, INTENT_AMEND), 1);
+    assert_int_equal(world_intent(w, INTENT_AMEND)->intended.not_before, w->now);
+}
+
+/* It is longer than the delay of the scheduler. */
+static void a_long_backoff_is_asked_for_at_once(void **state)
+{
+    struct world *w = *state;
+    usec_t decided = w->now;
+
+    fail_job(w);
+    grant_requeue(w, w->now + 10 * S);
+    assert_int_equal(asked(w, INTENT_AMEND), 1);
     assert_int_equal(world_intent(w, INTENT_AMEND)->intended.not_before, decided + 30 * S);
 }
 
@@ -498,14 +522,17 @@ static void nodes_that_are_refused_are_left_out(void **state)
     fail_with_node(w, "n2");
     grant_requeue(w, w->now + 121 * S);
     answer(w, INTENT_AMEND, OUTCOME_FAILED);
-    look(w, SCHED_PENDING, 1);
+    look_at(w,
+            (struct look_facts){.state = SCHED_PENDING, .restarts = 1, .begin = w->now + 121 * S});
     assert_int_equal(world_intent(w, INTENT_AMEND)->intended.n_nodes, 1);
     answer(w, INTENT_AMEND, OUTCOME_FAILED);
     look_at(w,
-            (struct look_facts){.state = SCHED_PENDING, .restarts = 1, .begin = w->now + 100 * S});
+            (struct look_facts){.state = SCHED_PENDING, .restarts = 1, .begin = w->now + 121 * S});
+    assert_int_equal(asked(w, INTENT_AMEND), 2);
+    world_wait(w, 2 * S);
     assert_int_equal(asked(w, INTENT_AMEND), 3);
     assert_int_equal(world_intent(w, INTENT_AMEND)->intended.n_nodes, 0);
-    answer(w, INTENT_AMEND, OUTCOME_FAILED);
+    answer(w, INTENT_AMEND, OUTCOME_DONE);
     look(w, SCHED_PENDING, 1);
     assert_int_equal(asked(w, INTENT_AMEND), 3);
 }
@@ -633,9 +660,10 @@ int main(void)
         IN(act, its_own_requeue_is_noticed),
         IN(act, a_completed_job_is_not_started_again),
         IN(act, late_answers_to_old_wishes_change_nothing),
-        IN(act, exclusions_and_start_time_go_together),
+        IN(act, exclusions_come_first_and_the_start_in_time),
         IN(act, a_start_is_never_too_early),
         IN(act, a_backoff_is_a_later_start),
+        IN(act, a_long_backoff_is_asked_for_at_once),
         IN(act, a_held_job_is_left_alone),
         IN(act, exclusions_that_leave_too_little_are_taken_back),
         IN(act, exclusions_are_taken_back_until_they_are_gone),
