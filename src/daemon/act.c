@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whatever the scheduler answers, the job is looked at then, and core awaits that look: what came of
- * its wish it takes from there. An answer that was lost is told as unknown. Where there is no look
- * to be had, the next one of the poll will do. */
+/* Whatever the scheduler answers, the job is looked at then, and core awaits that look: what came
+ * of its wish it takes from there. An answer that was lost is told as unknown. Where there is no
+ * look to be had, the next one of the poll will do. */
 
 #include "daemon/daemon.h"
 
