@@ -131,7 +131,7 @@ static void tell(spank_t sp, int ac, char **av, const char *what, const int *sta
     char text[DATAGRAM_MAX];
     int len = snprintf(
         text, sizeof(text),
-        "{\"v\":1,\"task\":\"%s\",\"job\":%" PRIu32 ",\"restart\":%" PRIu32
+        "{\"v\":1,\"kind\":\"%s\",\"job\":%" PRIu32 ",\"restart\":%" PRIu32
         ",\"step\":\"%s\",\"node\":\"%s\",\"rank\":%" PRIu32 ",\"local\":%d"
         ",\"tasks\":%" PRIu32 ",\"pid\":%lld,\"uid\":%" PRIu32 ",\"time\":%" PRIu64 "%s}",
         what, job, restart_count(sp), step, node_name(), task, local,

@@ -44,7 +44,7 @@ class Listener:
             self.seen.append(json.loads(data))
 
     def tell(self, what, **members):
-        return [d for d in self.take() if d["task"] == what and members.items() <= d.items()]
+        return [d for d in self.take() if d["kind"] == what and members.items() <= d.items()]
 
     def close(self):
         self.socket.close()
@@ -82,7 +82,7 @@ def test_a_killed_rank_is_named(cluster, listeners):
     death = await_true("the death of rank 3", lambda: listeners[task.node].tell("exit", rank=3, step="0"))[0]
     assert before - 1 < death.pop("time") / 1e6 < time.time() + 1
     assert death == {
-        "v": 1, "task": "exit", "job": job, "restart": 0, "step": "0", "node": task.node, "rank": 3,
+        "v": 1, "kind": "exit", "job": job, "restart": 0, "step": "0", "node": task.node, "rank": 3,
         "local": int(task.env["SLURM_LOCALID"]), "tasks": 6, "pid": task.pid, "uid": 1, "status": 9,
     }
     start, = listeners[task.node].tell("start", rank=3, step="0")

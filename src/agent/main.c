@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknit-agent: on every compute node, as root. What the plugin tells goes into the spool and from
+ * there to reknitd; what the steps' processes do is told while there is a connection. Everything
+ * happens in one loop; what blocks is done by reknit-seal. */
+
+#include "agent/inlet.h"
+#include "agent/uplink.h"
+#include "agent/watch.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+
+static const char help[] =
+    "usage: reknit-agent --to HOST:PORT [option]...\n"
+    "\n"
+    "Runs on a compute node, as root. Takes what Slurm's plugin spank_reknit.so says about the "
+    "tasks\n"
+    "of jobs, watches their processes, and tells reknitd.\n"
+    "\n"
+    "options:\n"
+    "  --to HOST:PORT        where reknitd listens for agents; [ADDRESS]:PORT for IPv6\n"
+    "  --node NAME           this node's name in Slurm (default: SLURMD_NODENAME in the "
+    "environment,\n"
+    "                        or the host's name up to the first dot)\n"
+    "  --socket PATH         where the plugin sends to (default: /run/reknit/agent.sock)\n"
+    "  --spool PATH          file of what reknitd has not got yet\n"
+    "                        (default: /var/lib/reknit/agent.spool)\n"
+    "  --munge-socket PATH   munged's, where it is not the usual one\n"
+    "  --key FILE            a key shared with reknitd, in place of MUNGE\n"
+    "  --sample DURATION     how often to look at the processes of jobs (default: 10s)\n"
+    "  --heartbeat DURATION  how often to tell that the agent lives (default: 30s)\n"
+    "  --verbose             say more on standard error\n"
+    "  --version             names the release\n"
+    "  --help                this text\n";
+
+static const struct option options[] = {
+    {"to", required_argument, NULL, 't'},
+    {"node", required_argument, NULL, 'n'},
+    {"socket", required_argument, NULL, 's'},
+    {"spool", required_argument, NULL, 'p'},
+    {"munge-socket", required_argument, NULL, 'm'},
+    {"key", required_argument, NULL, 'k'},
+    {"seal", required_argument, NULL, 'x'}, /* reknit-seal's path, for tests */
+    {"sample", required_argument, NULL, 'a'},
+    {"heartbeat", required_argument, NULL, 'b'},
+    {"verbose", no_argument, NULL, 'd'},
+    {"version", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL},
+};
+
+struct settings {
+    char host[256], port[16], node[NODE_NAME_LEN];
+    const char *socket, *spool, *munge_socket, *key, *seal;
+    usec_t sample, heartbeat;
+};
+
+struct agent {
+    struct settings settings;
+    sd_event *event;
+    struct spool *spool;
+    struct inlet *inlet;
+    struct uplink *uplink;
+    struct watch *watch;
+    sd_event_source *beat;
+    bool spool_failed; /* said */
+};
+
+static void keep(struct agent *a, const struct node_message *m)
+{
+    json_t *j = node_message_to_json(m);
+    _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT);
+    uint64_t dropped = spool_dropped(a->spool);
+    int r = spool_add(a->spool, text);
+
+    json_decref(j);
+    if (r < 0 && !a->spool_failed)
+        log_warning("%s: %s: what waits for reknitd is in memory only", a->settings.spool,
+                    strerror(-r));
+    a->spool_failed = r < 0;
+    if (dropped == 0 && spool_dropped(a->spool) > 0)
+        log_warning("more than %d messages wait for reknitd: the oldest are given up",
+                    SPOOL_MESSAGES_MAX);
+    uplink_poke(a->uplink);
+}
+
+static void on_task(void *ctx, const struct node_message *from_plugin)
+{
+    struct agent *a = ctx;
+    struct node_message m = *from_plugin;
+
+    STR_COPY(m.node, a->settings.node);
+    if (m.kind == NODE_MESSAGE_START)
+        watch_task(a->watch, &m);
+    keep(a, &m);
+}
+
+static void on_activity(void *ctx, const struct node_message *m)
+{
+    struct agent *a = ctx;
+
+    uplink_tell(a->uplink, node_message_to_json(m));
+}
+
+static void on_gone(void *ctx, const struct node_message *m)
+{
+    keep(ctx, m);
+}
+
+static void tell_alive(struct agent *a)
+{
+    struct node_message m = {.kind = NODE_MESSAGE_HEARTBEAT, .time_us = now_us()};
+
+    STR_COPY(m.node, a->settings.node);
+    STR_COPY(m.heartbeat.version, REKNIT_VERSION);
+    m.heartbeat.dropped = (int64_t)spool_dropped(a->spool);
+    m.heartbeat.refused = (int64_t)inlet_refused(a->inlet);
+    m.heartbeat.watched = (int64_t)watch_count(a->watch);
+    uplink_tell(a->uplink, node_message_to_json(&m));
+}
+
+static void on_said(void *ctx, const char *text)
+{
+    struct agent *a = ctx;
+
+    if (str_startswith(text, "connected"))
+        log_info("%s", text);
+    else
+        log_warning("%s", text);
+    sd_notifyf(0, "STATUS=%s", text);
+    if (str_startswith(text, "connected"))
+        tell_alive(a); /* and prove who we are */
+}
+
+static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    struct agent *a = userdata;
+
+    tell_alive(a);
+    sd_event_source_set_time_relative(s, (uint64_t)a->settings.heartbeat);
+    return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+/* reknit-seal lies beside us, or below the folder of programs that only programs start. */
+static char *find_seal(void)
+{
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *slash;
+
+    if (n <= 0)
+        return xstrdup("reknit-seal");
+    self[n] = '\0';
+    slash = strrchr(self, '/');
+    *slash = '\0';
+    return xasprintf("%s/reknit-seal", self);
+}
+
+static int open_uplink(struct agent *a)
+{
+    const struct settings *s = &a->settings;
+    _cleanup_(freep) char *found = s->seal ? xstrdup(s->seal) : find_seal();
+    const char *option = s->key ? "--key" : s->munge_socket ? "--munge-socket" : NULL;
+    const char *argv[] = {found, option, s->key ? s->key : s->munge_socket, NULL};
+    struct uplink_config c = {.host = s->host, .port = s->port, .node = s->node, .seal = argv};
+
+    a->uplink = uplink_new(a->event, &c, a->spool, on_said, a);
+    return a->uplink ? 0 : -ENOMEM;
+}
+
+static int open_all(struct agent *a, struct err *e)
+{
+    static const struct watch_handlers handlers = {.activity = on_activity, .gone = on_gone};
+    int r = spool_open(a->settings.spool, now_us(), &a->spool, e);
+
+    if (r == 0)
+        r = inlet_new(a->event, a->settings.socket, on_task, a, &a->inlet, e);
+    if (r < 0)
+        return r;
+    a->watch = watch_new(a->event, a->settings.node, a->settings.sample, &handlers, a);
+    if (!a->watch || open_uplink(a) < 0 ||
+        sd_event_add_time_relative(a->event, &a->beat, CLOCK_MONOTONIC, 500 * USEC_PER_MSEC, 0,
+                                   on_beat, a) < 0)
+        return err_set(e, -ENOMEM, "the event loop refuses");
+    return 0;
+}
+
+static void close_all(struct agent *a)
+{
+    sd_event_source_disable_unref(a->beat);
+    watch_free(a->watch);
+    uplink_free(a->uplink);
+    inlet_free(a->inlet);
+    spool_free(a->spool);
+    sd_event_unref(a->event);
+}
+
+static int block_ending_signals(sd_event *event)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    if (sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL) < 0)
+        return -ENOMEM;
+    return sd_event_add_signal(event, NULL, SIGINT, NULL, NULL);
+}
+
+static int run(const struct settings *settings)
+{
+    struct agent a = {.settings = *settings};
+    struct err e = {0};
+    int r = sd_event_default(&a.event);
+
+    if (r >= 0)
+        r = block_ending_signals(a.event);
+    if (r >= 0)
+        r = open_all(&a, &e);
+    if (r < 0) {
+        log_error("%s", e.text[0] ? e.text : strerror(-r));
+        close_all(&a);
+        return 1;
+    }
+    watch_recover(a.watch);
+    sd_event_set_watchdog(a.event, true);
+    sd_notify(0, "READY=1");
+    r = sd_event_loop(a.event);
+    close_all(&a);
+    return r < 0 ? 1 : 0;
+}
+
+/* "host:port", "[::1]:port" */
+static bool split_address(const char *text, struct settings *s)
+{
+    const char *colon = strrchr(text, ':');
+    size_t len = colon ? (size_t)(colon - text) : 0;
+    bool brackets = len > 2 && text[0] == '[' && colon[-1] == ']';
+
+    if (!colon || len == 0 || !colon[1] || !STR_COPY(s->port, colon + 1))
+        return false;
+    return str_copy_n(s->host, sizeof(s->host), text + brackets, len - 2 * brackets);
+}
+
+static void default_node(struct settings *s)
+{
+    const char *name = getenv("SLURMD_NODENAME");
+
+    if (name) {
+        STR_COPY(s->node, name);
+        return;
+    }
+    if (gethostname(s->node, sizeof(s->node) - 1) < 0)
+        s->node[0] = '\0';
+    s->node[strcspn(s->node, ".")] = '\0';
+}
+
+static bool take_duration(const char *text, usec_t *ret)
+{
+    return duration_parse(text, ret) == 0 && *ret >= 100 * USEC_PER_MSEC;
+}
+
+static bool take_option(int c, struct settings *s)
+{
+    switch (c) {
+    case 't':
+        return split_address(optarg, s);
+    case 'n':
+        return STR_COPY(s->node, optarg);
+    case 's':
+        s->socket = optarg;
+        return true;
+    case 'p':
+        s->spool = optarg;
+        return true;
+    case 'm':
+        s->munge_socket = optarg;
+        return true;
+    case 'k':
+        s->key = optarg;
+        return true;
+    case 'x':
+        s->seal = optarg;
+        return true;
+    case 'a':
+        return take_duration(optarg, &s->sample);
+    case 'b':
+        return take_duration(optarg, &s->heartbeat);
+    case 'd':
+        log_set_level(LOG_LEVEL_INFO);
+        return true;
+    default:
+        return false;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct settings s = {
+        .socket = "/run/reknit/agent.sock",
+        .spool = "/var/lib/reknit/agent.spool",
+        .sample = 10 * USEC_PER_SEC,
+        .heartbeat = 30 * USEC_PER_SEC,
+    };
+    int c;
+
+    log_init("reknit-agent");
+    default_node(&s);
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (c == 'h' || c == 'v') {
+            fputs(c == 'h' ? help : "reknit-agent " REKNIT_VERSION "\n", stdout);
+            return 0;
+        }
+        if (!take_option(c, &s)) {
+            if (c != '?')
+                log_error("--%s: not understood", optarg);
+            return 2;
+        }
+    }
+    if (!s.host[0] || !s.node[0] || optind < argc) {
+        log_error("%s; see --help", s.host[0] ? "not understood" : "--to HOST:PORT is missing");
+        return 2;
+    }
+    srandom((unsigned)now_us() ^ (unsigned)getpid());
+    return run(&s);
+}

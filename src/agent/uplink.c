@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknitd greets each connection with a word that it has just made up, and each message on it must
+ * repeat the word under its seal: so nothing that was recorded on another connection counts again.
+ * A message is therefore sealed when it is sent, never when it is spooled; what was being sealed
+ * while the connection was lost is sealed anew.
+ *
+ *   reknitd: {"reknit":1,"word":"..."}
+ *   we:      {"sealed":"..."}           see envelope()
+ *   reknitd: {"ack":17}                 number 17 and all before are delivered
+ *            {"refused":"why"}          and it closes the connection
+ *
+ * At most WINDOW messages of the spool are on their way. `next` is the number of the first that was
+ * not handed to the sealer yet; on any trouble it goes back to the first that was not acked. */
+
+#include "agent/uplink.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "wire/lines.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define WINDOW       32
+#define TELL_MAX     256 /* such messages that wait for the sealer */
+#define PAUSE_MIN    (200 * USEC_PER_MSEC)
+#define PAUSE_MAX    (30 * USEC_PER_SEC)
+#define PATIENCE     (15 * USEC_PER_SEC) /* for a connection, and for its greeting */
+#define SEAL_PAUSE   (2 * USEC_PER_SEC)  /* after the sealer failed */
+#define ACK_PATIENCE (60 * USEC_PER_SEC)
+#define WORD_MAX     128
+#define LINE_BYTES   1024
+
+enum phase_of_link {
+    LINK_DOWN,       /* the timer starts the next try */
+    LINK_RESOLVING,  /* ... */
+    LINK_CONNECTING, /* ... */
+    LINK_GREETING,   /* connected, the word is awaited */
+    LINK_UP,
+};
+
+struct uplink {
+    sd_event *event;
+    char *host, *port, *node;
+    struct spool *spool;
+    void (*said)(void *ctx, const char *text);
+    void *ctx;
+    struct sealer *sealer, *resolver; /* a resolver may hang longer than munged */
+    enum phase_of_link phase;
+    struct lines *lines;
+    int fd; /* connecting */
+    sd_event_source *connected, *timer, *seal_timer;
+    usec_t pause;
+    char word[WORD_MAX];
+    uint64_t generation; /* of the connection: what was sealed for another is not sent */
+    uint64_t next;
+    size_t telling;
+    usec_t last_ack;
+    char why[200]; /* the connection is about to be closed; "" = nobody said */
+    char last_said[256];
+};
+
+/* What the sealer is asked, with whom to tell. */
+struct errand {
+    struct uplink *u;
+    uint64_t generation;
+    uint64_t id; /* 0: not of the spool */
+};
+
+static void say(struct uplink *u, const char *text)
+{
+    if (!streq(u->last_said, text))
+        u->said(u->ctx, text);
+    STR_COPY(u->last_said, text);
+}
+
+static void set_timer(struct uplink *u, usec_t in)
+{
+    sd_event_source_set_time_relative(u->timer, (uint64_t)in);
+    sd_event_source_set_enabled(u->timer, SD_EVENT_ONESHOT);
+}
+
+/* Never from within what the lines call, but for closed(). */
+static void fall(struct uplink *u, const char *why)
+{
+    char text[256];
+
+    STR_PRINTF(text, "not connected to reknitd at %s port %s: %s", u->host, u->port, why);
+    u->connected = sd_event_source_disable_unref(u->connected);
+    closep(&u->fd);
+    u->lines = lines_free(u->lines);
+    u->phase = LINK_DOWN;
+    u->generation++;
+    u->next = spool_first(u->spool);
+    u->why[0] = '\0';
+    /* Not all nodes at once, when reknitd was away. */
+    set_timer(u, u->pause / 2 + (usec_t)random() % u->pause);
+    u->pause = u->pause * 2 < PAUSE_MAX ? u->pause * 2 : PAUSE_MAX;
+    say(u, text);
+}
+
+static void hang_up(struct uplink *u, const char *why)
+{
+    STR_COPY(u->why, why);
+    lines_close(u->lines);
+}
+
+static json_t *envelope(const struct uplink *u, uint64_t id, json_t *body)
+{
+    return json_pack("{s:i, s:s, s:s, s:I, s:I, s:o}", "v", 1, "word", u->word, "node", u->node,
+                     "origin", (json_int_t)spool_origin(u->spool), "id", (json_int_t)id, "body",
+                     body);
+}
+
+static int on_seal_timer(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    uplink_poke(userdata);
+    return 0;
+}
+
+static void pause_sealing(struct uplink *u, const char *why)
+{
+    char text[256];
+
+    u->next = spool_first(u->spool);
+    u->generation++;
+    sd_event_source_set_time_relative(u->seal_timer, SEAL_PAUSE);
+    sd_event_source_set_enabled(u->seal_timer, SD_EVENT_ONESHOT);
+    STR_PRINTF(text, "messages cannot be sealed: %s", why);
+    say(u, text);
+}
+
+static void on_sealed(void *ctx, const json_t *answer)
+{
+    struct errand errand = *(struct errand *)ctx;
+    struct uplink *u = errand.u;
+    const char *sealed = json_string_value(json_object_get(answer, "sealed"));
+    const char *why = json_string_value(json_object_get(answer, "error"));
+
+    free(ctx);
+    if (errand.id == 0)
+        u->telling--;
+    if (u->phase != LINK_UP || errand.generation != u->generation)
+        return;
+    if (!sealed)
+        pause_sealing(u, why ? why : "reknit-seal does not answer");
+    else
+        lines_send(u->lines, json_pack("{s:s}", "sealed", sealed));
+}
+
+static int ask_to_seal(struct uplink *u, uint64_t id, json_t *body)
+{
+    json_t *j = envelope(u, id, body);
+    _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT);
+    struct errand *errand = xnew(struct errand);
+    int r;
+
+    json_decref(j);
+    *errand = (struct errand){.u = u, .generation = u->generation, .id = id};
+    r = text ? sealer_ask(u->sealer, "seal", text, on_sealed, errand) : -EINVAL;
+    if (r < 0)
+        free(errand);
+    return r;
+}
+
+static bool is_sealing_paused(struct uplink *u)
+{
+    int on = SD_EVENT_OFF;
+
+    sd_event_source_get_enabled(u->seal_timer, &on);
+    return on != SD_EVENT_OFF;
+}
+
+void uplink_poke(struct uplink *u)
+{
+    if (u->phase != LINK_UP || is_sealing_paused(u))
+        return;
+    if (u->next < spool_first(u->spool)) /* the oldest were dropped meanwhile */
+        u->next = spool_first(u->spool);
+    if (u->next == spool_first(u->spool))
+        u->last_ack = mono_us();
+    while (u->next < spool_end(u->spool) && u->next < spool_first(u->spool) + WINDOW) {
+        json_t *body = json_loads(spool_get(u->spool, u->next), 0, NULL);
+
+        /* A file of the spool may hold anything; null is refused there, and done with. */
+        if (ask_to_seal(u, u->next, body ? body : json_null()) < 0)
+            break;
+        u->next++;
+    }
+}
+
+void uplink_tell(struct uplink *u, json_t *body)
+{
+    if (u->phase == LINK_UP && u->next > spool_first(u->spool) &&
+        mono_us() > u->last_ack + ACK_PATIENCE)
+        hang_up(u, "it does not say that it got anything");
+    if (u->phase != LINK_UP || u->telling >= TELL_MAX || is_sealing_paused(u)) {
+        json_decref(body);
+        return;
+    }
+    if (ask_to_seal(u, 0, body) == 0)
+        u->telling++;
+}
+
+static void on_greeting(struct uplink *u, const json_t *j)
+{
+    const char *word = json_string_value(json_object_get(j, "word"));
+    char text[256];
+
+    if (!word || !STR_COPY(u->word, word)) {
+        hang_up(u, "whoever answers there is not reknitd");
+        return;
+    }
+    u->phase = LINK_UP;
+    u->generation++;
+    u->next = spool_first(u->spool);
+    sd_event_source_set_enabled(u->timer, SD_EVENT_OFF);
+    STR_PRINTF(text, "connected to reknitd at %s port %s", u->host, u->port);
+    say(u, text);
+    uplink_poke(u);
+}
+
+static void on_object(void *ctx, const json_t *j)
+{
+    struct uplink *u = ctx;
+    const json_t *ack = json_object_get(j, "ack");
+    const char *refused = json_string_value(json_object_get(j, "refused"));
+
+    if (u->phase == LINK_GREETING) {
+        on_greeting(u, j);
+    } else if (json_is_integer(ack)) {
+        u->pause = PAUSE_MIN;
+        u->last_ack = mono_us();
+        spool_ack(u->spool, (uint64_t)json_integer_value(ack));
+        uplink_poke(u);
+    } else if (refused) {
+        char clean[160];
+
+        str_sanitize(clean, sizeof(clean), refused, strlen(refused));
+        STR_PRINTF(u->why, "it refuses us: %s", clean);
+        u->pause = PAUSE_MAX / 4; /* people must mend that */
+    }
+}
+
+static void on_closed(void *ctx)
+{
+    struct uplink *u = ctx;
+    char why[sizeof(u->why)];
+
+    STR_COPY(why, u->why[0] ? u->why : "the connection was closed");
+    fall(u, why);
+}
+
+static int on_connected(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+{
+    static const struct lines_options options = {.line_max = LINE_BYTES, .owed_max = 1024 * 1024};
+    static const struct lines_handlers handlers = {.object = on_object, .closed = on_closed};
+    struct uplink *u = userdata;
+    int error = 0, on = 1;
+    socklen_t len = sizeof(error);
+
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    if (error) {
+        fall(u, strerror(error));
+        return 0;
+    }
+    u->connected = sd_event_source_disable_unref(u->connected);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    u->lines = lines_new(u->event, fd, fd, &options, &handlers, u);
+    u->fd = -1;
+    u->phase = LINK_GREETING;
+    set_timer(u, PATIENCE);
+    return 0;
+}
+
+static int connect_to(struct uplink *u, const char *address)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
+    struct addrinfo *a = NULL;
+    int r;
+
+    if (getaddrinfo(address, u->port, &hints, &a) != 0) /* numbers: it asks nobody */
+        return -EINVAL;
+    u->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    r = u->fd < 0 || (connect(u->fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS)
+            ? -errno
+            : 0;
+    freeaddrinfo(a);
+    if (r == 0)
+        r = sd_event_add_io(u->event, &u->connected, u->fd, EPOLLOUT, on_connected, u);
+    return r;
+}
+
+static void on_resolved(void *ctx, const json_t *answer)
+{
+    struct uplink *u = ctx;
+    const json_t *list = json_object_get(answer, "addresses");
+    const char *why = json_string_value(json_object_get(answer, "error"));
+    /* Another address at each try, should there be several. */
+    size_t n = json_array_size(list), i = n ? (size_t)u->generation % n : 0;
+    const char *address = json_string_value(json_array_get(list, i));
+    int r;
+
+    if (u->phase != LINK_RESOLVING)
+        return;
+    if (!address) {
+        fall(u, why ? why : "its name cannot be resolved now");
+        return;
+    }
+    u->phase = LINK_CONNECTING;
+    set_timer(u, PATIENCE);
+    r = connect_to(u, address);
+    if (r < 0)
+        fall(u, strerror(-r));
+}
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    struct uplink *u = userdata;
+
+    if (u->phase != LINK_DOWN) {
+        fall(u, "it does not answer in time");
+        return 0;
+    }
+    u->phase = LINK_RESOLVING;
+    if (sealer_ask(u->resolver, "resolve", u->host, on_resolved, u) < 0)
+        fall(u, "its name cannot be resolved now");
+    return 0;
+}
+
+struct uplink *uplink_new(sd_event *event, const struct uplink_config *c, struct spool *spool,
+                          void (*said)(void *ctx, const char *text), void *ctx)
+{
+    struct uplink *u = xnew(struct uplink);
+
+    u->event = event;
+    u->host = xstrdup(c->host);
+    u->port = xstrdup(c->port);
+    u->node = xstrdup(c->node);
+    u->spool = spool;
+    u->said = said;
+    u->ctx = ctx;
+    u->fd = -1;
+    u->pause = PAUSE_MIN;
+    u->next = spool_first(spool);
+    u->sealer = sealer_new(event, c->seal);
+    u->resolver = sealer_new(event, c->seal);
+    if (!u->sealer || !u->resolver ||
+        sd_event_add_time_relative(event, &u->timer, CLOCK_MONOTONIC, 0, 0, on_timer, u) < 0 ||
+        sd_event_add_time(event, &u->seal_timer, CLOCK_MONOTONIC, 0, 0, on_seal_timer, u) < 0 ||
+        sd_event_source_set_enabled(u->seal_timer, SD_EVENT_OFF) < 0)
+        return uplink_free(u);
+    return u;
+}
+
+struct uplink *uplink_free(struct uplink *u)
+{
+    if (!u)
+        return NULL;
+    u->phase = LINK_DOWN; /* the answers that are outstanding mean nothing now */
+    u->generation++;
+    sealer_free(u->sealer);
+    sealer_free(u->resolver);
+    sd_event_source_disable_unref(u->connected);
+    sd_event_source_disable_unref(u->timer);
+    sd_event_source_disable_unref(u->seal_timer);
+    lines_free(u->lines);
+    closep(&u->fd);
+    free(u->host);
+    free(u->port);
+    free(u->node);
+    free(u);
+    return NULL;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_AGENT_UPLINK_H
+#define REKNIT_AGENT_UPLINK_H
+
+/* The way to reknitd: connects, and again with growing pauses; seals and sends what the spool
+ * holds, oldest first, and what is only worth telling now. */
+
+#include "agent/spool.h"
+#include "source/sealer.h"
+
+struct uplink_config {
+    const char *host, *port; /* of reknitd */
+    const char *node;        /* our name */
+    const char *const *seal; /* argv of reknit-seal */
+};
+
+struct uplink;
+
+/* `said` is told changes of state, for people: "connected to ...", or what is wrong. spool is
+ * borrowed. All is copied. NULL when the loop refuses. */
+struct uplink *uplink_new(sd_event *event, const struct uplink_config *c, struct spool *spool,
+                          void (*said)(void *ctx, const char *text), void *ctx);
+struct uplink *uplink_free(struct uplink *u);
+DEFINE_CLEANUP(struct uplink *, uplink_free);
+
+/* Something was added to the spool. */
+void uplink_poke(struct uplink *u);
+/* Now or never: a message's JSON, which is not repeated when it is lost. Takes it over. */
+void uplink_tell(struct uplink *u, json_t *body);
+
+#endif

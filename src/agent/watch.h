@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_AGENT_WATCH_H
+#define REKNIT_AGENT_WATCH_H
+
+/* The steps of jobs on this node, and what their processes do: looked at now and then, and only
+ * while there are any. */
+
+#include "base/cleanup.h"
+#include "wire/node_message.h"
+
+#include <systemd/sd-event.h>
+
+#define WATCH_STEPS_MAX 512
+
+struct watch_handlers {
+    void (*activity)(void *ctx, const struct node_message *m); /* worth telling now */
+    void (*gone)(void *ctx, const struct node_message *m);     /* must be told */
+};
+
+struct watch;
+
+/* node: our name. every: how often to look. NULL when the loop refuses. */
+struct watch *watch_new(sd_event *event, const char *node, usec_t every,
+                        const struct watch_handlers *handlers, void *ctx);
+struct watch *watch_free(struct watch *w);
+DEFINE_CLEANUP(struct watch *, watch_free);
+
+/* A task was started. */
+void watch_task(struct watch *w, const struct node_message *m);
+
+/* Takes up the steps that run already, as slurmstepd's processes show them. */
+void watch_recover(struct watch *w);
+
+size_t watch_count(const struct watch *w);
+
+#endif

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The way of a message: a line on a connection → opened by a reknit-seal → its address is one of
+ * the node's (asked of another reknit-seal, for a resolver may hang, and remembered for a while) →
+ * not told before → handed on, and acked. src/agent/uplink.c has the other end.
+ *
+ * On one connection the order stays as it came: both helpers answer in the order of asking, and no
+ * message passes one that waits for an address. A message names its node, and a connection is of
+ * one node from its first message on. What has the seal, but makes no sense, is acked too, or it
+ * would come for ever.
+ *
+ * A connection that is lost while its messages are being opened stays in memory until the last of
+ * them is answered. */
+
+#include "source/agents.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "source/sealer.h"
+#include "wire/lines.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#define WORD_BYTES     16
+#define LINE_BYTES     16384 /* a message of NODE_MESSAGE_MAX, sealed */
+#define PENDING_MAX    512   /* being opened, of one connection */
+#define PROVE_PATIENCE (60 * USEC_PER_SEC)
+#define ADDRESSES_FOR  (300 * USEC_PER_SEC)
+#define ADDRESSES_MAX  16
+#define ADDRESS_LEN    64
+
+/* What is known of a node; never forgotten, for the numbers of its messages must not come again. */
+struct node {
+    char name[NODE_NAME_LEN];
+    struct connection *connection;
+    int64_t origin, last; /* of its spool: the last message that was handed on */
+    char addresses[ADDRESSES_MAX][ADDRESS_LEN];
+    size_t n_addresses;
+    usec_t resolved_us; /* our monotonic clock; 0 = never */
+    struct agent_view view;
+};
+
+struct connection {
+    struct agents *agents;
+    struct lines *lines; /* NULL = lost */
+    struct node *node;   /* NULL = none has been proven yet */
+    char word[2 * WORD_BYTES + 1];
+    char peer[ADDRESS_LEN];
+    size_t pending;   /* answers that are outstanding */
+    size_t resolving; /* ... of them for addresses */
+    bool refused;
+    sd_event_source *deadline; /* for the proof */
+};
+
+struct agents {
+    sd_event *event;
+    bool any_origin;
+    struct agents_handlers handlers;
+    void *ctx;
+    struct sealer *opener, *resolver;
+    int fd;
+    sd_event_source *acceptable;
+    VEC(struct connection *) connections;
+    VEC(struct node *) nodes; /* by name */
+    struct agents_counts counts;
+    bool ending;
+};
+
+/* A message whose seal is good, on its way. */
+struct claim {
+    struct connection *connection;
+    json_t *message;
+    char from[ADDRESS_LEN]; /* "" = the seal vouches for none */
+};
+
+static int compare_node(const void *key, const void *element)
+{
+    return strcmp(key, (*(struct node *const *)element)->name);
+}
+
+static struct node *find_node(const struct agents *a, const char *name)
+{
+    struct node **at = NULL;
+
+    if (a->nodes.n > 0)
+        at = bsearch(name, a->nodes.v, a->nodes.n, sizeof(a->nodes.v[0]), compare_node);
+    return at ? *at : NULL;
+}
+
+/* NULL: there are too many. */
+static struct node *get_node(struct agents *a, const char *name)
+{
+    struct node *n = find_node(a, name);
+    size_t i;
+
+    if (n || a->nodes.n >= AGENTS_MAX)
+        return n;
+    n = xnew(struct node);
+    STR_COPY(n->name, name);
+    *VEC_PUSH(&a->nodes) = n;
+    for (i = a->nodes.n - 1; i > 0 && strcmp(a->nodes.v[i - 1]->name, name) > 0; i--)
+        a->nodes.v[i] = a->nodes.v[i - 1];
+    a->nodes.v[i] = n;
+    return n;
+}
+
+static void tell_node(struct agents *a, const struct node *n, const char *trouble)
+{
+    if (a->handlers.node && !a->ending)
+        a->handlers.node(a->ctx, n->name, trouble);
+}
+
+static void free_when_done(struct connection *c)
+{
+    if (c->lines || c->pending > 0)
+        return;
+    free(c);
+}
+
+/* The lines are gone, or go. */
+static void drop(struct connection *c)
+{
+    struct agents *a = c->agents;
+    struct node *n = c->node;
+
+    for (size_t i = 0; i < a->connections.n; i++) {
+        if (a->connections.v[i] == c) {
+            VEC_REMOVE(&a->connections, i);
+            break;
+        }
+    }
+    c->lines = lines_free(c->lines);
+    c->deadline = sd_event_source_disable_unref(c->deadline);
+    if (n && n->connection == c) {
+        n->connection = NULL;
+        n->view.connected = false;
+        a->counts.nodes--;
+        tell_node(a, n, "its agent is not connected");
+    }
+    free_when_done(c);
+}
+
+static void on_closed(void *ctx)
+{
+    drop(ctx);
+}
+
+static void refuse(struct connection *c, const char *why)
+{
+    struct agents *a = c->agents;
+
+    a->counts.refused++;
+    c->refused = true;
+    if (!c->lines)
+        return;
+    if (c->node)
+        tell_node(a, c->node, why);
+    else if (a->handlers.refused)
+        a->handlers.refused(a->ctx, c->peer, why);
+    lines_send(c->lines, json_pack("{s:s}", "refused", why));
+    lines_close(c->lines);
+}
+
+/* A node's new connection takes the place of its old one, which the node has lost. */
+static void prove(struct connection *c, struct node *n)
+{
+    struct connection *old = n->connection;
+
+    c->node = n;
+    c->deadline = sd_event_source_disable_unref(c->deadline);
+    n->connection = c;
+    n->view.connected = true;
+    if (old)
+        lines_close(old->lines);
+    else
+        c->agents->counts.nodes++;
+    tell_node(c->agents, n, NULL);
+}
+
+static void hand_on(struct agents *a, struct node *n, const json_t *body)
+{
+    struct node_message m;
+
+    n->view.heard_us = now_us();
+    if (node_message_from_json(body, &m, NULL) < 0) {
+        a->counts.refused++;
+        return;
+    }
+    STR_COPY(m.node, n->name);
+    if (m.kind == NODE_MESSAGE_HEARTBEAT) {
+        n->view.heartbeat = m.heartbeat;
+        n->view.behind_us = n->view.heard_us - m.time_us;
+    }
+    a->counts.messages++;
+    a->handlers.message(a->ctx, &m);
+}
+
+/* Whether it was handed on before. Number 0 is told once, or never. */
+static bool is_repeated(struct node *n, int64_t origin, int64_t id)
+{
+    if (id == 0)
+        return false;
+    if (origin == n->origin && id <= n->last)
+        return true;
+    n->origin = origin;
+    n->last = id;
+    return false;
+}
+
+static void accept_message(struct connection *c, struct node *n, const json_t *message)
+{
+    json_int_t origin = json_integer_value(json_object_get(message, "origin"));
+    json_int_t id = json_integer_value(json_object_get(message, "id"));
+    struct agents *a = c->agents;
+
+    if (!c->node)
+        prove(c, n);
+    if (is_repeated(n, origin, id))
+        a->counts.duplicates++;
+    else
+        hand_on(a, n, json_object_get(message, "body"));
+    if (c->lines && lines_send(c->lines, json_pack("{s:I}", "ack", id)) < 0)
+        lines_close(c->lines); /* it asks and does not listen */
+}
+
+static bool has_address(const struct node *n, const char *address)
+{
+    for (size_t i = 0; i < n->n_addresses; i++) {
+        if (streq(n->addresses[i], address))
+            return true;
+    }
+    return false;
+}
+
+static void learn_addresses(struct node *n, const json_t *list)
+{
+    size_t count = json_array_size(list);
+
+    n->n_addresses = 0;
+    for (size_t i = 0; i < count && i < ADDRESSES_MAX; i++)
+        STR_COPY(n->addresses[n->n_addresses++], json_string_value(json_array_get(list, i)) ?: "");
+    n->resolved_us = mono_us();
+}
+
+static struct claim *claim_free(struct claim *claim)
+{
+    json_decref(claim->message);
+    free(claim);
+    return NULL;
+}
+
+/* A munged that does not know its host's address vouches for the loopback's, or for 0.0.0.0. */
+static const char *origin_of(const struct claim *claim)
+{
+    bool known = claim->from[0] && !str_startswith(claim->from, "127.") &&
+                 !str_startswith(claim->from, "0.");
+
+    return known ? claim->from : claim->connection->peer;
+}
+
+static void check_address(struct claim *claim, struct node *n)
+{
+    struct connection *c = claim->connection;
+    char why[200];
+
+    if (has_address(n, origin_of(claim))) {
+        accept_message(c, n, claim->message);
+        return;
+    }
+    STR_PRINTF(why, "a message of node %s comes from %s, which is no address of that name", n->name,
+               origin_of(claim));
+    n->resolved_us = 0; /* it may just have been given that address */
+    refuse(c, why);
+}
+
+static void on_resolved(void *ctx, const json_t *answer)
+{
+    struct claim *claim = ctx;
+    struct connection *c = claim->connection;
+    struct node *n =
+        find_node(c->agents, json_string_value(json_object_get(claim->message, "node")));
+
+    c->pending--;
+    c->resolving--;
+    if (n && c->lines && !c->refused) {
+        learn_addresses(n, json_object_get(answer, "addresses"));
+        check_address(claim, n);
+    }
+    claim_free(claim);
+    free_when_done(c);
+}
+
+/* Takes the claim over. */
+static void locate(struct claim *claim, struct node *n)
+{
+    struct connection *c = claim->connection;
+    bool known = n->resolved_us > 0 && mono_us() < n->resolved_us + ADDRESSES_FOR;
+
+    if (c->agents->any_origin) {
+        accept_message(c, n, claim->message);
+    } else if (known && c->resolving == 0) {
+        check_address(claim, n);
+    } else if (sealer_ask(c->agents->resolver, "resolve", n->name, on_resolved, claim) == 0) {
+        c->pending++;
+        c->resolving++;
+        return;
+    } else {
+        refuse(c, "too many names are being resolved: come again");
+    }
+    claim_free(claim);
+}
+
+/* The seal is good: what it says must be for us, from one node. */
+static void take_opened(struct connection *c, const json_t *answer)
+{
+    const char *text = json_string_value(json_object_get(answer, "text"));
+    const char *from = json_string_value(json_object_get(answer, "from"));
+    json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const char *word = json_string_value(json_object_get(j, "word"));
+    const char *name = json_string_value(json_object_get(j, "node"));
+    char clean[NODE_NAME_LEN];
+    struct claim *claim;
+    struct node *n;
+
+    str_sanitize(clean, sizeof(clean), name ? name : "", name ? strlen(name) : 0);
+    if (json_integer_value(json_object_get(answer, "uid")) != 0)
+        refuse(c, "a message that was not sealed by root");
+    else if (!word || !streq(word, c->word))
+        refuse(c, "a message that was sealed for another connection");
+    else if (!name || !name[0] || !streq(name, clean) || (c->node && !streq(name, c->node->name)))
+        refuse(c, "a message of another node, or of none");
+    else if (!(n = get_node(c->agents, name)))
+        refuse(c, "there are too many nodes");
+    else {
+        claim = xnew(struct claim);
+        *claim = (struct claim){.connection = c, .message = json_incref(j)};
+        STR_COPY(claim->from, from ? from : "");
+        locate(claim, n);
+    }
+    json_decref(j);
+}
+
+static void on_opened(void *ctx, const json_t *answer)
+{
+    struct connection *c = ctx;
+    const char *why = json_string_value(json_object_get(answer, "error"));
+
+    c->pending--;
+    if (c->lines && !c->refused) {
+        if (json_object_get(answer, "text"))
+            take_opened(c, answer);
+        else /* munged is down, or it is a bad one: either way it must come again */
+            refuse(c, why ? why : "reknit-seal does not answer");
+    }
+    free_when_done(c);
+}
+
+static void on_object(void *ctx, const json_t *j)
+{
+    struct connection *c = ctx;
+    const char *sealed = json_string_value(json_object_get(j, "sealed"));
+
+    if (c->refused)
+        return;
+    if (!sealed || c->pending >= PENDING_MAX)
+        refuse(c, sealed ? "too much at once" : "no sealed message");
+    else if (sealer_ask(c->agents->opener, "open", sealed, on_opened, c) < 0)
+        refuse(c, "too much to open: come again");
+    else
+        c->pending++;
+}
+
+static void on_bad(void *ctx, const char *text)
+{
+    struct connection *c = ctx;
+
+    if (!c->refused)
+        refuse(c, text);
+}
+
+static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    struct connection *c = userdata;
+
+    lines_close(c->lines);
+    return 0;
+}
+
+static int make_word(char ret[2 * WORD_BYTES + 1])
+{
+    unsigned char bytes[WORD_BYTES];
+
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+        return -EIO;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        str_printf(ret + 2 * i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
+/* Takes fd over. */
+static void add_connection(struct agents *a, int fd, const char *peer)
+{
+    static const struct lines_options options = {.line_max = LINE_BYTES, .owed_max = 65536};
+    static const struct lines_handlers handlers = {
+        .object = on_object, .bad = on_bad, .closed = on_closed};
+    struct connection *c = xnew(struct connection);
+    int on = 1;
+
+    c->agents = a;
+    STR_COPY(c->peer, peer);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    c->lines = lines_new(a->event, fd, fd, &options, &handlers, c);
+    if (!c->lines || make_word(c->word) < 0 ||
+        sd_event_add_time_relative(a->event, &c->deadline, CLOCK_MONOTONIC, PROVE_PATIENCE, 0,
+                                   on_deadline, c) < 0) {
+        c->lines = lines_free(c->lines);
+        free(c);
+        return;
+    }
+    *VEC_PUSH(&a->connections) = c;
+    lines_send(c->lines, json_pack("{s:i, s:s}", "reknit", 1, "word", c->word));
+}
+
+static int on_acceptable(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+{
+    struct sockaddr_storage from;
+    socklen_t len = sizeof(from);
+    struct agents *a = userdata;
+    char peer[ADDRESS_LEN];
+    const char *plain = peer;
+    int new = accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (new < 0)
+        return 0;
+    if (a->connections.n >= AGENTS_MAX || getnameinfo((struct sockaddr *)&from, len, peer,
+                                                      sizeof(peer), NULL, 0, NI_NUMERICHOST) != 0) {
+        a->counts.refused++;
+        close(new);
+        return 0;
+    }
+    if (str_startswith(peer, "::ffff:")) /* IPv4 on a socket for both */
+        plain += strlen("::ffff:");
+    add_connection(a, new, plain);
+    return 0;
+}
+
+/* "1.2.3.4:5", "[::]:5" */
+static int resolve_listen(const char *text, struct addrinfo **ret)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+    const char *colon = strrchr(text, ':');
+    char host[ADDRESS_LEN];
+    size_t len = colon ? (size_t)(colon - text) : 0;
+    bool brackets = len > 2 && text[0] == '[' && colon[-1] == ']';
+
+    if (!colon || !str_copy_n(host, sizeof(host), text + brackets, len - 2 * brackets))
+        return -EINVAL;
+    return getaddrinfo(host[0] ? host : NULL, colon + 1, &hints, ret) == 0 ? 0 : -EINVAL;
+}
+
+static int listen_there(struct agents *a, const char *text, struct err *e)
+{
+    struct addrinfo *at = NULL;
+    int on = 1, r = 0;
+
+    if (resolve_listen(text, &at) < 0)
+        return err_set(e, -EINVAL, "%s: not an address and a port", text);
+    a->fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (a->fd < 0 || setsockopt(a->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        bind(a->fd, at->ai_addr, at->ai_addrlen) < 0 || listen(a->fd, SOMAXCONN) < 0)
+        r = err_set(e, -errno, "%s: %s", text, strerror(errno));
+    freeaddrinfo(at);
+    return r;
+}
+
+int agents_new(sd_event *event, const struct agents_config *config,
+               const struct agents_handlers *handlers, void *ctx, struct agents **ret,
+               struct err *e)
+{
+    struct agents *a = xnew(struct agents);
+    int r;
+
+    a->event = event;
+    a->any_origin = config->any_origin;
+    a->handlers = *handlers;
+    a->ctx = ctx;
+    a->fd = -1;
+    a->opener = sealer_new(event, config->seal);
+    a->resolver = sealer_new(event, config->seal);
+    r = listen_there(a, config->listen, e);
+    if (r == 0 && (!a->opener || !a->resolver ||
+                   sd_event_add_io(event, &a->acceptable, a->fd, EPOLLIN, on_acceptable, a) < 0))
+        r = err_set(e, -ENOMEM, "the event loop refuses");
+    if (r == 0) /* out of descriptors, it would be told all the time */
+        sd_event_source_set_ratelimit(a->acceptable, USEC_PER_SEC, 2000);
+    if (r < 0)
+        agents_free(a);
+    else
+        *ret = a;
+    return r;
+}
+
+struct agents *agents_free(struct agents *a)
+{
+    if (!a)
+        return NULL;
+    a->ending = true;
+    sd_event_source_disable_unref(a->acceptable);
+    closep(&a->fd);
+    while (a->connections.n > 0)
+        drop(a->connections.v[a->connections.n - 1]);
+    sealer_free(a->opener); /* frees what waits for it */
+    sealer_free(a->resolver);
+    VEC_FOREACH (&a->nodes, n)
+        free(*n);
+    VEC_DONE(&a->nodes);
+    VEC_DONE(&a->connections);
+    free(a);
+    return NULL;
+}
+
+uint16_t agents_port(const struct agents *a)
+{
+    struct sockaddr_storage at;
+    socklen_t len = sizeof(at);
+
+    if (getsockname(a->fd, (struct sockaddr *)&at, &len) < 0)
+        return 0;
+    return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
+                                          : ((struct sockaddr_in *)&at)->sin_port);
+}
+
+void agents_counts(const struct agents *a, struct agents_counts *ret)
+{
+    *ret = a->counts;
+    ret->connections = (uint32_t)a->connections.n;
+}
+
+int agents_look(const struct agents *a, const char *node, struct agent_view *ret)
+{
+    const struct node *n = find_node(a, node);
+
+    if (!n || n->view.heard_us == 0)
+        return -ENOENT;
+    *ret = n->view;
+    return 0;
+}

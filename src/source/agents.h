@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_SOURCE_AGENTS_H
+#define REKNIT_SOURCE_AGENTS_H
+
+/* The agents of the compute nodes, as reknitd hears them. What comes through here was sealed by
+ * root on the node that it is about, for this very connection, and comes once and in order. */
+
+#include "wire/node_message.h"
+
+#include <systemd/sd-event.h>
+
+#define AGENTS_MAX 20000 /* nodes, and connections */
+
+struct agents_config {
+    const char *listen;      /* "ADDRESS:PORT", numbers; "[::]:PORT" for all of both kinds */
+    const char *const *seal; /* argv of reknit-seal */
+    bool any_origin;         /* a message may come from any address: nodes that share one, and no
+                                protection against a root of another node */
+};
+
+struct agents_handlers {
+    /* m->node is proven. */
+    void (*message)(void *ctx, const struct node_message *m);
+    /* The node's agent is connected (trouble NULL), is not any more, or was refused, and why. */
+    void (*node)(void *ctx, const char *node, const char *trouble);
+    /* Somebody at that address could not prove to be a node's agent. May come often. */
+    void (*refused)(void *ctx, const char *address, const char *why);
+};
+
+struct agents_counts {
+    uint32_t connections, nodes; /* now; nodes: that have an agent connected */
+    uint64_t messages, duplicates, refused;
+};
+
+struct agent_view {
+    bool connected;
+    usec_t heard_us;  /* our clock, of the last message */
+    usec_t behind_us; /* our clock less the node's, when the last heartbeat came */
+    struct node_heartbeat heartbeat;
+};
+
+struct agents;
+
+int agents_new(sd_event *event, const struct agents_config *c,
+               const struct agents_handlers *handlers, void *ctx, struct agents **ret,
+               struct err *e);
+struct agents *agents_free(struct agents *a);
+
+uint16_t agents_port(const struct agents *a); /* where it listens, should the config say 0 */
+void agents_counts(const struct agents *a, struct agents_counts *ret);
+/* -ENOENT: no agent of that node was ever heard. */
+int agents_look(const struct agents *a, const char *node, struct agent_view *ret);
+
+#endif

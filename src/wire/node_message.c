@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One table of members for all kinds, each with its bounds; a kind is the set of those that it must
+ * have. So a message is checked whole before anything of it is used, and what is written can be
+ * read again. */
+
+#include "wire/node_message.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "wire/codec.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#define VERSION 1
+
+static const char *const kind_names[NODE_MESSAGE_MAX_KIND] = {
+    [NODE_MESSAGE_START] = "start",       [NODE_MESSAGE_EXIT] = "exit",
+    [NODE_MESSAGE_ACTIVITY] = "activity", [NODE_MESSAGE_GONE] = "gone",
+    [NODE_MESSAGE_HEARTBEAT] = "alive",
+};
+DEFINE_NAMES(node_message_kind, enum node_message_kind, kind_names);
+
+#define ON(kind) (1u << NODE_MESSAGE_##kind)
+#define TASKS    (ON(START) | ON(EXIT))
+#define OF_JOB   (TASKS | ON(ACTIVITY) | ON(GONE))
+#define OF_STEP  (TASKS | ON(ACTIVITY))
+
+struct member {
+    const char *name;
+    unsigned kinds;
+    size_t offset, size; /* of an integer: 4 or 8 bytes; of text: of its field */
+    bool text;
+    int64_t min, max;
+};
+
+#define AT(field) offsetof(struct node_message, field), sizeof(((struct node_message *)0)->field)
+#define ALL       (OF_JOB | ON(HEARTBEAT))
+#define COUNT_MAX ((int64_t)1 << 53) /* what every JSON reader can hold */
+
+/* The node's time until the year 2286: what is beyond is nonsense. */
+static const struct member members[] = {
+    {"node", ALL, AT(node), true, 0, 0},
+    {"time", ALL, AT(time_us), false, 0, 10000000000000000},
+    {"job", OF_JOB, AT(job), false, 1, UINT32_MAX},
+    {"restart", OF_JOB, AT(restart), false, 0, UINT16_MAX},
+    {"step", OF_STEP, AT(step), true, 0, 0},
+    {"rank", TASKS, AT(task.rank), false, 0, UINT32_MAX - 1},
+    {"tasks", TASKS, AT(task.tasks), false, 0, UINT32_MAX - 1},
+    {"local", TASKS, AT(task.local), false, -1, INT32_MAX},
+    {"pid", TASKS, AT(task.pid), false, 0, INT32_MAX},
+    {"uid", TASKS, AT(task.uid), false, 0, UINT32_MAX},
+    {"status", ON(EXIT), AT(task.status), false, 0, 0xffff},
+    {"version", ON(HEARTBEAT), AT(heartbeat.version), true, 0, 0},
+    {"dropped", ON(HEARTBEAT), AT(heartbeat.dropped), false, 0, COUNT_MAX},
+    {"refused", ON(HEARTBEAT), AT(heartbeat.refused), false, 0, COUNT_MAX},
+    {"watched", ON(HEARTBEAT), AT(heartbeat.watched), false, 0, COUNT_MAX},
+};
+
+static int refuse(struct err *e, const char *what, const char *why)
+{
+    return err_set(e, -EBADMSG, "%s %s", what, why);
+}
+
+static int read_text(const struct member *m, const json_t *j, struct node_message *ret,
+                     struct err *e)
+{
+    const char *text = json_string_value(j);
+
+    if (!text || json_string_length(j) >= m->size)
+        return refuse(e, m->name, "is no text, or too long");
+    str_sanitize((char *)ret + m->offset, m->size, text, json_string_length(j));
+    return 0;
+}
+
+static int read_number(const struct member *m, const json_t *j, struct node_message *ret,
+                       struct err *e)
+{
+    void *at = (char *)ret + m->offset;
+    int64_t v;
+
+    if (!json_is_integer(j))
+        return refuse(e, m->name, "is no number");
+    v = json_integer_value(j);
+    if (v < m->min || v > m->max)
+        return refuse(e, m->name, "is out of bounds");
+    if (m->size == sizeof(int64_t))
+        *(int64_t *)at = v;
+    else
+        *(uint32_t *)at = (uint32_t)v; /* within the bounds of int32_t where that is signed */
+    return 0;
+}
+
+static int read_members(const json_t *j, struct node_message *ret, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+        const struct member *m = &members[i];
+        const json_t *value = json_object_get(j, m->name);
+        int r;
+
+        if (!(m->kinds & (1u << ret->kind)))
+            continue;
+        r = m->text ? read_text(m, value, ret, e) : read_number(m, value, ret, e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Only what an agent sees may come from one, and it comes as the agent's word. */
+static int read_signal(const json_t *j, struct node_message *ret, struct err *e)
+{
+    _cleanup_(freep) char *text = json_dumps(json_object_get(j, "signal"), JSON_COMPACT);
+    _cleanup_(freep) struct event *event = xnew(struct event);
+
+    event->kind = EVENT_SIGNAL;
+    if (!text)
+        return refuse(e, "signal", "is missing");
+    if (codec_decode(text, event, e) < 0)
+        return e ? e->code : -EBADMSG;
+    if (event->signal.kind != SIGNAL_ACTIVITY && event->signal.kind != SIGNAL_EXIT)
+        return refuse(e, "signal", "is of a kind that no agent sees");
+    ret->signal = event->signal;
+    ret->signal.provenance = PROVENANCE_AGENT;
+    ret->signal.signature[0] = ret->signal.text[0] = '\0';
+    return 0;
+}
+
+int node_message_from_json(const json_t *j, struct node_message *ret, struct err *e)
+{
+    struct node_message m = {0};
+    const char *kind = json_string_value(json_object_get(j, "kind"));
+    int r;
+
+    if (json_integer_value(json_object_get(j, "v")) != VERSION)
+        return refuse(e, "v", "is not 1");
+    m.kind = kind ? node_message_kind_from_name(kind) : NODE_MESSAGE_INVALID;
+    if (m.kind < 0)
+        return refuse(e, "kind", "is not known");
+    r = read_members(j, &m, e);
+    if (r == 0 && m.kind == NODE_MESSAGE_ACTIVITY)
+        r = read_signal(j, &m, e);
+    if (r == 0)
+        *ret = m;
+    return r;
+}
+
+int node_message_parse(const char *text, size_t len, struct node_message *ret, struct err *e)
+{
+    json_error_t error;
+    json_t *j;
+    int r;
+
+    if (len > NODE_MESSAGE_MAX)
+        return refuse(e, "the message", "is too long");
+    j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+    r = json_is_object(j) ? node_message_from_json(j, ret, e)
+                          : refuse(e, "the message", "is no JSON object");
+    json_decref(j);
+    return r;
+}
+
+static json_t *write_member(const struct member *m, const struct node_message *from)
+{
+    const void *at = (const char *)from + m->offset;
+
+    if (m->text)
+        return json_string(at);
+    if (m->size == sizeof(int64_t))
+        return json_integer(*(const int64_t *)at);
+    return m->min < 0 ? json_integer(*(const int32_t *)at) : json_integer(*(const uint32_t *)at);
+}
+
+static json_t *write_signal(const struct signal *s)
+{
+    _cleanup_(freep) struct event *event = xnew(struct event);
+    _cleanup_(freep) char *text = NULL;
+
+    event->kind = EVENT_SIGNAL;
+    event->signal = *s;
+    text = codec_encode(event);
+    return json_loads(text, 0, NULL);
+}
+
+json_t *node_message_to_json(const struct node_message *m)
+{
+    json_t *j = json_pack("{s:i, s:s}", "v", VERSION, "kind", node_message_kind_name(m->kind));
+
+    for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+        if (members[i].kinds & (1u << m->kind))
+            json_object_set_new(j, members[i].name, write_member(&members[i], m));
+    }
+    if (m->kind == NODE_MESSAGE_ACTIVITY)
+        json_object_set_new(j, "signal", write_signal(&m->signal));
+    assert(j);
+    return j;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_WIRE_NODE_MESSAGE_H
+#define REKNIT_WIRE_NODE_MESSAGE_H
+
+/* What a compute node tells: the datagrams of spank_reknit.so, and what reknit-agent makes of them
+ * and adds. docs/AGENT.md has the JSON. Parsed from hostile text: every field is bounded. */
+
+#include "base/err.h"
+#include "core/model/signal.h"
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#define NODE_STEP_LEN     16   /* "0", "batch", "extern", "interactive" */
+#define NODE_DATAGRAM_MAX 512  /* bytes of the plugin's JSON */
+#define NODE_MESSAGE_MAX  4096 /* bytes of any message's JSON */
+
+enum node_message_kind {
+    NODE_MESSAGE_START,     /* a task was started */
+    NODE_MESSAGE_EXIT,      /* a task has ended */
+    NODE_MESSAGE_ACTIVITY,  /* what a step's processes do on this node */
+    NODE_MESSAGE_GONE,      /* no process of the attempt is left on this node */
+    NODE_MESSAGE_HEARTBEAT, /* the agent lives */
+    NODE_MESSAGE_MAX_KIND,
+    NODE_MESSAGE_INVALID = -EINVAL,
+};
+DECLARE_NAMES(node_message_kind, enum node_message_kind);
+
+struct node_task {
+    uint32_t rank, tasks; /* in the step */
+    int32_t local;        /* on the node; -1 unknown */
+    int64_t pid;
+    uint32_t uid;
+    int32_t status; /* as wait(2) gives it, of NODE_MESSAGE_EXIT */
+};
+
+struct node_heartbeat {
+    char version[32]; /* of the agent */
+    int64_t dropped;  /* messages it had to give up since it started */
+    int64_t refused;  /* datagrams that were none, or not root's */
+    int64_t watched;  /* steps whose processes it watches */
+};
+
+struct node_message {
+    enum node_message_kind kind;
+    char node[NODE_NAME_LEN]; /* as the sender says; "" unknown */
+    usec_t time_us;           /* the node's clock */
+    uint32_t job;             /* the scheduler's number; 0 in a heartbeat */
+    uint32_t restart;         /* START, EXIT: see docs/AGENT.md, the user may have changed it */
+    char step[NODE_STEP_LEN]; /* "" in a heartbeat, and of GONE */
+    union {
+        struct node_task task;
+        struct node_heartbeat heartbeat;
+        struct signal signal; /* ACTIVITY: SIGNAL_ACTIVITY or SIGNAL_EXIT */
+    };
+};
+
+/* -EBADMSG and what is wrong, ret untouched. Members that are not known are ignored. */
+int node_message_from_json(const json_t *j, struct node_message *ret, struct err *e);
+/* The same from text. */
+int node_message_parse(const char *text, size_t len, struct node_message *ret, struct err *e);
+
+/* Owned by the caller. */
+json_t *node_message_to_json(const struct node_message *m);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Datagrams and messages of nodes: whatever is in one, it is refused with a text and nothing of it
+ * is used, or it says the same again when it is written down. */
+
+#include "base/cleanup.h"
+#include "wire/node_message.h"
+
+#include <assert.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct node_message m, again, untouched;
+    _cleanup_(freep) char *text = NULL, *text_again = NULL;
+    struct err e = {0};
+    json_t *j;
+
+    m = untouched = (struct node_message){.job = 4711};
+    if (node_message_parse((const char *)data, size, &m, &e) < 0) {
+        assert(e.code == -EBADMSG && strlen(e.text) > 4);
+        assert(memcmp(&m, &untouched, sizeof(m)) == 0);
+        return 0;
+    }
+    assert(node_message_kind_name(m.kind));
+    j = node_message_to_json(&m);
+    text = json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(j);
+    assert(text && node_message_parse(text, strlen(text), &again, &e) == 0);
+    j = node_message_to_json(&again);
+    text_again = json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(j);
+    assert(strcmp(text, text_again) == 0);
+    return 0;
+}

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reknit-agent and reknitd's end of it: what root says on a node arrives, once, in order, and
+nothing else does."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+import cluster as cluster_module
+import pytest
+from cluster import Cluster, await_true
+from conftest import REKNIT, TOP
+from running import Lines
+
+BIN = REKNIT.parent
+AGENT, SEAL = BIN / "reknit-agent", BIN / "reknit-seal"
+LISTENER = (BIN.parent / "tests/system/agents_listener").resolve()
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the agent needs root")
+
+
+@pytest.fixture
+def place():
+    """A folder whose name is short enough for sockets, and the programs that run in it."""
+    folder = pathlib.Path(subprocess.run(["mktemp", "-d", "/tmp/reknit-agent-XXXXXX"], check=True,
+                                         capture_output=True, text=True).stdout.strip())
+    folder.chmod(0o755)
+    p = Place(folder)
+    yield p
+    p.close()
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+class Program:
+    def __init__(self, argv):
+        self.process = subprocess.Popen([str(a) for a in argv], text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.out, self.err = Lines(self.process.stdout), Lines(self.process.stderr)
+
+    def close(self):
+        """By the end of its input, or SIGTERM; its status."""
+        self.process.stdin.close()
+        self.process.terminate()
+        status = self.process.wait(20)
+        self.out.text(), self.err.text()
+        return status
+
+
+class Place:
+    def __init__(self, folder):
+        self.folder, self.programs, self.munged = folder, [], None
+        self.key = folder / "key"
+        self.key.write_bytes(os.urandom(64))
+        self.key.chmod(0o600)
+        self.socket = folder / "sock"
+        self.seal = ["--key", self.key]
+
+    def start(self, *argv):
+        self.programs.append(Program(argv))
+        return self.programs[-1]
+
+    def munge(self):
+        """A munged of this folder, and all that is sealed from now on is by it."""
+        key = self.folder / "munge.key"
+        if not key.exists():
+            key.touch(0o600)
+            key.write_bytes(os.urandom(128))
+        path = self.folder / "munge"
+        self.munged = self.start(
+            "/usr/sbin/munged", "--foreground", "--force", f"--socket={path}", f"--key-file={key}",
+            f"--pid-file={self.folder}/munge.pid", f"--seed-file={self.folder}/seed",
+            f"--log-file={self.folder}/munge.log", "--origin=127.0.0.1", "--num-threads=1")
+        await_true("munged", path.exists, 10, 0.02)
+        self.seal = ["--munge-socket", path]
+        return self.munged
+
+    def listener(self, origin="any", port=0, seal=None):
+        p = self.start(LISTENER, f"127.0.0.1:{port}", origin, SEAL, *(seal or self.seal))
+        p.port = json.loads(p.out.lines[p.out.expect("port")])["port"]
+        return p
+
+    def agent(self, port, node="n1", *options):
+        return self.start(AGENT, "--to", f"127.0.0.1:{port}", "--node", node, "--socket", self.socket,
+                          "--spool", self.folder / "spool", "--verbose", *self.seal, *options)
+
+    def send(self, text):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.sendto(text if isinstance(text, bytes) else text.encode(), str(self.socket))
+
+    def exit(self, job, **members):
+        self.send(json.dumps({
+            "v": 1, "kind": "exit", "job": job, "restart": 0, "step": "0", "node": "ignored", "rank": 3,
+            "local": 0, "tasks": 4, "pid": 77, "uid": 1000, "time": 1796035923123456, "status": 9, **members}))
+
+    def ready(self):
+        await_true("the agent's socket", self.socket.exists, 10, 0.02)
+
+    def close(self):
+        for p in self.programs:
+            if p.process.poll() is None:
+                p.process.kill()
+            p.process.wait()
+            p.process.stdin.close()
+
+
+def jobs(listener):
+    """Of the exits that were heard."""
+    told = (json.loads(line) for line in listener.out.lines)
+    return [t["message"]["job"] for t in told if t.get("message", {}).get("kind") == "exit"]
+
+
+def await_jobs(listener, count, timeout=30):
+    await_true(lambda: f"{count} exits; heard {len(jobs(listener))}: {listener.out.lines[-3:]}",
+               lambda: len(jobs(listener)) >= count, timeout, 0.02)
+    return jobs(listener)
+
+
+@pytest.fixture(params=["key", "munge"])
+def sealed(request, place):
+    if request.param == "munge":
+        place.munge()
+    return place
+
+
+def test_an_exit_arrives_at_once(sealed):
+    listener = sealed.listener()
+    agent = sealed.agent(listener.port)
+    listener.out.expect('"kind":"alive"')
+    start = time.monotonic()
+    sealed.exit(42, note="what is not known is left out")
+    line = json.loads(listener.out.lines[listener.out.expect('"job":42')])
+    assert time.monotonic() - start < 1
+    assert line["message"] == {
+        "v": 1, "kind": "exit", "job": 42, "restart": 0, "step": "0", "node": "n1", "rank": 3, "local": 0,
+        "tasks": 4, "pid": 77, "uid": 1000, "time": 1796035923123456, "status": 9}
+    assert agent.close() == 0
+    assert not sealed.socket.exists()
+    listener.out.expect('"trouble":"its agent is not connected"')
+
+
+def test_what_is_not_roots_or_no_datagram_counts_for_nothing(place):
+    listener = place.listener()
+    place.agent(listener.port, "n1", "--heartbeat", "200ms")
+    place.ready()
+    place.socket.chmod(0o666)  # as somebody might, by mistake
+    text = '{"v":1,"kind":"exit","job":66}'
+    subprocess.run(["/usr/bin/python3", "-c", "import socket, sys; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)"
+                    ".sendto(sys.argv[1].encode(), sys.argv[2])", text, str(place.socket)],
+                   user=1, group=1, extra_groups=[], check=True)
+    for nonsense in (b"", b"\0", b"{", b'{"v":1,"kind":"alive"}', b"x" * 600, b'{"v":1,"kind":"exit","job":67}'):
+        place.send(nonsense)
+    listener.out.expect('"refused":7')
+    place.exit(68)
+    assert await_jobs(listener, 1) == [68]
+
+
+def test_all_that_happened_without_reknitd_comes_later_in_order(place):
+    agent = place.agent(1)
+    place.ready()
+    for job in range(1, 101):
+        place.exit(job)
+    await_true("the spool", lambda: (place.folder / "spool").read_text().count("\n") == 101, 10, 0.02)
+    agent.process.kill()
+    agent.process.wait()
+    listener = place.listener()
+    agent = place.agent(listener.port)
+    assert await_jobs(listener, 100) == list(range(1, 101))
+    for _ in range(3):  # the agent, or its spool's file, may tell again; it counts once
+        agent.process.kill()
+        agent.process.wait()
+        agent = place.agent(listener.port)
+        last = jobs(listener)[-1]
+        await_true("the agent", lambda: "connected" in "".join(agent.err.lines), 10, 0.02)
+        place.exit(last + 1)
+        await_jobs(listener, last + 1)
+    assert jobs(listener) == list(range(1, 104))
+
+
+def test_reknitd_is_away_for_a_while(place):
+    listener = place.listener()
+    place.agent(listener.port)
+    listener.out.expect("alive")
+    place.exit(1)
+    await_jobs(listener, 1)
+    listener.process.kill()
+    listener.process.wait()
+    place.exit(2), place.exit(3)
+    again = place.listener(port=listener.port)
+    assert await_jobs(again, 2)[-2:] == [2, 3]
+
+
+def test_a_full_spool_gives_up_the_oldest_and_says_so(place):
+    agent = place.agent(1, "n1", "--heartbeat", "200ms")
+    place.ready()
+    for job in range(1, 4096 + 101):
+        while True:
+            try:
+                place.exit(job)
+                break
+            except BlockingIOError:
+                time.sleep(0.001)
+    agent.err.expect("more than 4096 messages wait")
+    last = str(4096 + 100)
+    await_true("the last", lambda: f'"job": {last}' in (t := (place.folder / "spool").read_text()) or f'"job":{last}' in t, 10, 0.05)
+    assert (place.folder / "spool").stat().st_size < 5 * 1024 * 1024
+    agent.process.kill()
+    agent.process.wait()
+    listener = place.listener()
+    agent = place.agent(listener.port, "n1", "--heartbeat", "200ms")
+    assert await_jobs(listener, 4096) == list(range(101, 4096 + 101))
+
+
+def test_munge_stopped_and_back(place):
+    munged = place.munge()
+    listener = place.listener()
+    agent = place.agent(listener.port)
+    listener.out.expect("alive")
+    munged.process.kill()
+    munged.process.wait()
+    (place.folder / "munge").unlink()
+    for job in (1, 2, 3):
+        place.exit(job)
+    agent.err.expect("cannot be sealed", after=1)
+    assert jobs(listener) == []
+    place.munge()
+    assert await_jobs(listener, 3, 60) == [1, 2, 3]
+
+
+class Impostor:
+    """Speaks to the listener by itself, with whatever seal."""
+
+    def __init__(self, place, port, user=None):
+        self.place, self.user = place, user
+        self.file = socket.create_connection(("127.0.0.1", port)).makefile("rw")
+        self.word = json.loads(self.file.readline())["word"]
+
+    def seal(self, node="n1", number=1, **members):
+        body = {"v": 1, "kind": "gone", "job": 13, "restart": 0, "node": node, "time": 1}
+        text = json.dumps({"v": 1, "word": self.word, "node": node, "origin": 1, "id": number, "body": body, **members})
+        ids = {} if self.user is None else {"user": self.user, "group": self.user, "extra_groups": []}
+        done = subprocess.run([str(SEAL.resolve()), *map(str, self.place.seal)], text=True, capture_output=True, check=True,
+                              input=json.dumps({"seal": text}) + "\n", cwd="/", **ids)
+        return json.loads(done.stdout)["sealed"]
+
+    def say(self, sealed):
+        self.file.write(json.dumps({"sealed": sealed}) + "\n")
+        self.file.flush()
+        return json.loads(self.file.readline())
+
+
+def test_who_is_believed(place):
+    place.munge()
+    listener = place.listener()
+    root = Impostor(place, listener.port)
+    first = root.seal()
+    assert root.say(first) == {"ack": 1}
+    assert "replayed" in root.say(first)["refused"].lower()
+    for impostor, members, why in (
+        (Impostor(place, listener.port, user=1), {}, "not sealed by root"),
+        (Impostor(place, listener.port), {"word": root.word}, "another connection"),
+        (Impostor(place, listener.port), {"node": ""}, "of another node, or of none"),
+        (Impostor(place, listener.port), {"node": "n\n1"}, "of another node, or of none"),
+    ):
+        assert why in impostor.say(impostor.seal(**members))["refused"]
+    other = Impostor(place, listener.port)
+    assert other.say(other.seal()) == {"ack": 1}  # told before: counts as delivered, and is not told
+    assert "of another node" in other.say(other.seal(node="n2", number=2))["refused"]
+    changed = Impostor(place, listener.port)
+    assert "refused" in changed.say(changed.seal()[:-20] + "AAAAAAAAAAAAAAAAAAA:")
+    assert listener.close() == 0
+    counts = json.loads(listener.out.lines[-1])
+    assert (counts["messages"], counts["duplicates"], counts["refused"]) == (1, 1, 7)
+
+
+def test_another_key_is_refused(place):
+    listener = place.listener()
+    place.key = place.folder / "other"
+    place.key.write_bytes(os.urandom(64))
+    place.key.chmod(0o600)
+    place.seal = ["--key", place.key]
+    agent = place.agent(listener.port)
+    agent.err.expect("refuses us: sealed with another key")
+    listener.out.expect('"from":"127.0.0.1"')
+
+
+def test_the_address_must_be_the_nodes(place):
+    listener = place.listener("own")
+    good = Impostor(place, listener.port)
+    assert good.say(good.seal(node="localhost")) == {"ack": 1}
+    for name in ("no-such-node.invalid", "192.0.2.7"):
+        bad = Impostor(place, listener.port)
+        assert "which is no address of" in bad.say(bad.seal(node=name))["refused"]
+
+
+def test_a_key_that_others_can_read_is_none(place):
+    place.key.chmod(0o644)
+    done = subprocess.run([SEAL, "--key", place.key], capture_output=True, text=True, input="")
+    assert (done.returncode, "chmod 600" in done.stderr) == (1, True)
+
+
+def usage(pid):
+    """(CPU seconds, resident bytes) of a process."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    ticks = int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_an_idle_agent_costs_next_to_nothing(place):
+    """The budget of DESIGN.md; over a short while, so with a heartbeat ten times as fast."""
+    listener = place.listener()
+    agent = place.agent(listener.port, "n1", "--heartbeat", "3s")
+    second = listener.out.expect("alive", after=listener.out.expect("alive") + 1)
+    before, _ = usage(agent.process.pid)
+    listener.out.expect("alive", after=second + 1)
+    after, memory = usage(agent.process.pid)
+    assert after - before <= 0.02
+    assert memory < 16 * 1024 * 1024
+
+
+needs_cluster = pytest.mark.skipif(cluster_module.missing() is not None, reason=str(cluster_module.missing()))
+needs_plugin = pytest.mark.skipif(not (BIN / "spank_reknit.so").exists(), reason="spank_reknit.so is not built")
+
+
+@needs_cluster
+@needs_plugin
+def test_on_a_real_cluster(place):
+    """Plugin → agents of two nodes → reknitd's end: starts, deaths, activity, and that all are gone."""
+    plugin = (BIN / "spank_reknit.so").resolve()
+    with Cluster(nodes=2, plugstack=f"optional {plugin} socket={place.folder}/%n\n") as c:
+        place.seal = ["--munge-socket", c.munge_socket]
+        listener = place.listener()
+        for node in c.nodes:
+            place.start(AGENT, "--to", f"127.0.0.1:{listener.port}", "--node", node, "--socket", place.folder / node,
+                        "--spool", place.folder / f"{node}.spool", "--sample", "300ms", *place.seal)
+            listener.out.expect(f'"node":"{node}","trouble":null')
+        job = c.submit("srun -K -N2 -n2 bash -c 'while :; do :; done'", nodes=2)
+        task = c.await_ranks(job, 2)[1]
+
+        def told(kind, **members):
+            for line in list(listener.out.lines):
+                m = json.loads(line).get("message", {})
+                if m.get("kind") == kind and members.items() <= m.items():
+                    return m
+
+        await_true("activity", lambda: told("activity", job=job, step="0", node=task.node))
+        os.kill(task.pid, signal.SIGSTOP)
+        stopped = await_true("the stop", lambda: next(
+            (m for line in list(listener.out.lines) if (m := json.loads(line).get("message", {}).get("signal", {}))
+             .get("activity", {}).get("stopped") and m.get("who", {}).get("rank") == 1), None))
+        assert stopped["who"]["node"] == task.node and stopped["provenance"] == "agent"
+        os.kill(task.pid, signal.SIGKILL)
+        assert await_true("the death", lambda: told("exit", rank=1, step="0"))["status"] == 9
+        c.await_end(job)
+        for node in c.nodes:
+            await_true(f"gone from {node}", lambda: told("gone", job=job, node=node))

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What nodes say, the spool, and the shared key. */
+
+#include "agent/key.h"
+#include "agent/spool.h"
+#include "base/alloc.h"
+#include "base/str.h"
+#include "wire/node_message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#define EXIT                                                                                       \
+    "\"kind\":\"exit\",\"job\":42,\"restart\":1,\"step\":\"0\",\"node\":\"n7\",\"rank\":3,"        \
+    "\"local\":-1,\"tasks\":8,\"pid\":77,\"uid\":1000,\"time\":5,\"status\":9}"
+
+static int parse(const char *text, struct node_message *ret)
+{
+    return node_message_parse(text, strlen(text), ret, NULL);
+}
+
+static void test_an_exit(void **state)
+{
+    struct node_message m;
+
+    assert_int_equal(parse("{\"v\":1,\"unknown\":[{}]," EXIT, &m), 0);
+    assert_int_equal(m.kind, NODE_MESSAGE_EXIT);
+    assert_int_equal(m.job, 42);
+    assert_int_equal(m.restart, 1);
+    assert_int_equal(m.task.rank, 3);
+    assert_int_equal(m.task.local, -1);
+    assert_int_equal(m.task.pid, 77);
+    assert_int_equal(m.task.status, 9);
+    assert_int_equal(m.time_us, 5);
+    assert_string_equal(m.step, "0");
+    assert_string_equal(m.node, "n7");
+}
+
+static void test_bad_messages_change_nothing(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "[]",
+        "{\"v\":2," EXIT,
+        "{" EXIT,
+        "{\"v\":1,\"job\":7," EXIT,                             /* twice */
+        "{\"v\":1,\"kind\":\"stop\",\"job\":42}",               /* unknown */
+        "{\"v\":1,\"kind\":\"gone\",\"job\":42,\"restart\":0}", /* nodes and times */
+        "{\"v\":1,\"kind\":\"gone\",\"job\":0,\"restart\":0,\"node\":\"n\",\"time\":1}",
+        "{\"v\":1,\"kind\":\"gone\",\"job\":4294967296,\"restart\":0,\"node\":\"n\",\"time\":1}",
+        "{\"v\":1,\"kind\":\"gone\",\"job\":1.5,\"restart\":0,\"node\":\"n\",\"time\":1}",
+        "{\"v\":1,\"kind\":\"gone\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":-1}",
+        "{\"v\":1,\"kind\":\"gone\",\"job\":1,\"restart\":0,\"node\":7,\"time\":1}",
+        "{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"step\":\"0123456789abcdef\","
+        "\"node\":\"n\",\"time\":1,\"signal\":{}}",
+        "{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"step\":\"0\",\"node\":\"n\","
+        "\"time\":1,\"signal\":{\"kind\":\"hit\"}}",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        struct node_message m = {.job = 4711};
+
+        assert_int_equal(parse(texts[i], &m), -EBADMSG);
+        assert_int_equal(m.job, 4711);
+    }
+}
+
+static void test_an_agents_signal_is_an_agents(void **state)
+{
+    struct node_message m = {.kind = NODE_MESSAGE_ACTIVITY, .job = 1, .step = "0", .node = "n1"};
+    struct node_message back;
+    json_t *j;
+
+    m.signal = signal_make(SIGNAL_ACTIVITY, PROVENANCE_KERNEL);
+    m.signal.activity.cpu = 12345;
+    STR_COPY(m.signal.text, "what a log line might say");
+    j = node_message_to_json(&m);
+    assert_int_equal(node_message_from_json(j, &back, NULL), 0);
+    json_decref(j);
+    assert_int_equal(back.signal.activity.cpu, 12345);
+    assert_int_equal(back.signal.provenance, PROVENANCE_AGENT);
+    assert_string_equal(back.signal.text, "");
+}
+
+static char folder[] = "/tmp/reknit-test-agent-XXXXXX";
+static char path[64];
+
+static int set_up(void **state)
+{
+    STR_COPY(folder, "/tmp/reknit-test-agent-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    STR_PRINTF(path, "%s/spool", folder);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    char new[80];
+
+    STR_PRINTF(new, "%s.new", path);
+    unlink(new);
+    unlink(path);
+    return rmdir(folder);
+}
+
+static struct spool *open_spool(usec_t now)
+{
+    struct spool *s;
+
+    assert_int_equal(spool_open(path, now, &s, NULL), 0);
+    return s;
+}
+
+static void test_a_spool_outlives_its_agent(void **state)
+{
+    struct spool *s = open_spool(100);
+
+    spool_add(s, "one"), spool_add(s, "two"), spool_add(s, "three");
+    assert_int_equal(spool_first(s), 1);
+    assert_string_equal(spool_get(s, 2), "two");
+    spool_free(s);
+
+    s = open_spool(200);
+    assert_int_equal(spool_origin(s), 100);
+    assert_int_equal(spool_first(s), 1);
+    assert_int_equal(spool_end(s), 4);
+    spool_ack(s, 7), spool_ack(s, 0); /* nonsense */
+    spool_ack(s, 2);
+    assert_int_equal(spool_first(s), 3);
+    assert_string_equal(spool_get(s, 3), "three");
+    spool_free(s);
+}
+
+static void test_a_damaged_spool(void **state)
+{
+    struct spool *s = open_spool(100);
+    int fd;
+
+    spool_add(s, "one");
+    spool_free(s);
+    fd = open(path, O_WRONLY | O_APPEND);
+    assert_int_equal(write(fd, "half a li", 9), 9);
+    close(fd);
+    s = open_spool(200);
+    assert_int_equal(spool_end(s), 2);
+    spool_add(s, "two");
+    spool_free(s);
+    s = open_spool(300);
+    assert_string_equal(spool_get(s, 2), "two");
+    spool_free(s);
+
+    fd = open(path, O_WRONLY | O_TRUNC);
+    assert_int_equal(write(fd, "reknit-spool -1 x\n", 18), 18);
+    close(fd);
+    s = open_spool(400); /* another spool: its numbers are other messages */
+    assert_int_equal(spool_origin(s), 400);
+    assert_int_equal(spool_end(s), 1);
+    spool_free(s);
+}
+
+static void test_a_spool_is_bounded(void **state)
+{
+    char text[3000];
+    struct spool *s = open_spool(1);
+    struct stat st;
+
+    for (int i = 0; i < SPOOL_MESSAGES_MAX + 10; i++)
+        assert_int_equal(spool_add(s, "short"), 0);
+    assert_int_equal(spool_end(s) - spool_first(s), SPOOL_MESSAGES_MAX);
+    assert_int_equal(spool_dropped(s), 10);
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    for (int i = 0; i < 4000; i++)
+        assert_int_equal(spool_add(s, text), 0);
+    assert_int_equal(spool_end(s) - spool_first(s), SPOOL_BYTES_MAX / 2 / sizeof(text));
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size <= SPOOL_BYTES_MAX);
+    spool_ack(s, spool_end(s) - 1);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size < 100);
+    spool_free(s);
+}
+
+static void write_key(const char *text, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    fchmod(fd, mode);
+    close(fd);
+}
+
+static void test_a_key(void **state)
+{
+    _cleanup_(key_freep) struct key *k = NULL, *other = NULL;
+    _cleanup_(freep) char *sealed = NULL;
+    const usec_t now = 1796035923 * USEC_PER_SEC;
+    const char *text;
+
+    write_key("short", 0600);
+    assert_int_equal(key_load(path, &k, NULL), -EINVAL);
+    write_key("0123456789abcdef0123456789abcdef", 0640);
+    assert_int_equal(key_load(path, &k, NULL), -EPERM);
+    write_key("0123456789abcdef0123456789abcdef", 0600);
+    assert_int_equal(key_load(path, &k, NULL), 0);
+    write_key("0123456789abcdef0123456789abcdeF", 0600);
+    assert_int_equal(key_load(path, &other, NULL), 0);
+
+    sealed = key_seal(k, "a:text", now);
+    assert_int_equal(key_open(k, sealed, now + KEY_TTL / 2, &text, NULL), 0);
+    assert_string_equal(text, "a:text");
+    assert_int_equal(key_open(other, sealed, now, &text, NULL), -EBADMSG);
+    assert_int_equal(key_open(k, sealed, now + KEY_TTL, &text, NULL), -EBADMSG);
+    assert_int_equal(key_open(k, sealed, now - KEY_TTL, &text, NULL), -EBADMSG);
+    for (size_t i = 0; i < strlen(sealed); i++) {
+        sealed[i] ^= 1;
+        assert_int_equal(key_open(k, sealed, now, &text, NULL), -EBADMSG);
+        sealed[i] ^= 1;
+    }
+    sealed[strlen("KEY1:") + 40] = '\0';
+    assert_int_equal(key_open(k, sealed, now, &text, NULL), -EBADMSG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_exit),
+        cmocka_unit_test(test_bad_messages_change_nothing),
+        cmocka_unit_test(test_an_agents_signal_is_an_agents),
+        cmocka_unit_test_setup_teardown(test_a_spool_outlives_its_agent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_damaged_spool, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_spool_is_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_key, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
