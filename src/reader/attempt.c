@@ -33,6 +33,7 @@
 #define SEEK_LAST    (30 * USEC_PER_SEC)
 #define SLEEP_AFTER  (60 * USEC_PER_SEC)
 #define UNTOLD_MAX   (5 * USEC_PER_SEC) /* marks come at least so often */
+#define TURN_US      (100 * USEC_PER_MSEC)
 #define LINGER       (2 * USEC_PER_SEC)
 #define FOLDERS_MAX  64
 #define SLACK_US     (2 * USEC_PER_SEC)
@@ -65,6 +66,7 @@ struct attempt {
     struct coalesce *coalesce;
     uint32_t next_file;
     usec_t held_until, told_at, seek_at, seek_every, sought_at, frozen_at;
+    size_t turn; /* the file that is to be read first */
     bool draining, marks_due, full;
 };
 
@@ -131,7 +133,8 @@ static void on_signal(void *ctx, const struct signal *s)
 {
     struct attempt *a = ctx;
 
-    coalesce_signal(a->coalesce, s, mono_us());
+    if (a->frozen_at > 0)
+        coalesce_signal(a->coalesce, s, mono_us());
 }
 
 static void on_gap(void *ctx, const char *path, const char *text)
@@ -147,7 +150,10 @@ static void on_anew(void *ctx, uint32_t file)
     struct attempt *a = ctx;
 
     a->held_until = coalesce_flush(a->coalesce, mono_us(), true);
-    a->handlers.anew(a->ctx, file);
+    if (a->frozen_at == USEC_NEVER)
+        a->handlers.anew(a->ctx, file);
+    else
+        a->frozen_at = 0; /* the next attempt's */
 }
 
 static bool is_read(const struct attempt *a, uint64_t dev, uint64_t ino)
@@ -358,14 +364,13 @@ static usec_t next_look(const struct entry_file *f, usec_t now)
     return in_step(now + (every > SLOW_EVERY ? SLOW_EVERY : every));
 }
 
-static void watch_file(struct attempt *a, struct entry_file *f)
+static bool watch_file(struct attempt *a, struct entry_file *f)
 {
     int number = notice_file(a->options.notice, tail_fd(stream_tail(f->stream)));
 
-    if (number == f->number)
-        return;
     notice_drop(a->options.notice, f->number);
     f->number = number;
+    return number != NOTICE_NONE;
 }
 
 static void read_file(struct attempt *a, struct entry_file *f, usec_t now)
@@ -373,10 +378,10 @@ static void read_file(struct attempt *a, struct entry_file *f, usec_t now)
     uint64_t ino = tail_ino(stream_tail(f->stream));
     bool more = stream_read(f->stream, true);
 
-    if (tail_ino(stream_tail(f->stream)) != ino)
-        watch_file(a, f);
     a->marks_due = true;
     f->due = more ? now : next_look(f, now);
+    if (tail_ino(stream_tail(f->stream)) != ino && watch_file(a, f))
+        f->due = now; /* for what came before it was watched */
     f->pending &= more;
     if (!more && now - stream_grew_at(f->stream) > SLEEP_AFTER)
         stream_sleep(f->stream);
@@ -392,8 +397,8 @@ static bool is_pending(const struct attempt *a)
 
 static void tell_marks(struct attempt *a, usec_t now)
 {
-    if (!a->marks_due || a->held_until != USEC_NEVER)
-        return;
+    if (!a->marks_due || a->held_until != USEC_NEVER || a->frozen_at != USEC_NEVER)
+        return; /* after the drain nothing counts any more */
     a->marks_due = false;
     a->told_at = now;
     a->handlers.marks(a->ctx);
@@ -429,6 +434,22 @@ void attempt_drain(struct attempt *a)
     }
 }
 
+/* What is due, for a while; the others are first the next time. */
+static void read_files(struct attempt *a, usec_t now)
+{
+    for (size_t i = 0; i < a->files.n; i++) {
+        struct entry_file *f = &a->files.v[(a->turn + i) % a->files.n];
+
+        if (now < f->due)
+            continue;
+        read_file(a, f, now);
+        if (mono_us() - now > TURN_US) {
+            a->turn = (a->turn + i + 1) % a->files.n;
+            return;
+        }
+    }
+}
+
 usec_t attempt_run(struct attempt *a, usec_t now)
 {
     usec_t due;
@@ -439,9 +460,7 @@ usec_t attempt_run(struct attempt *a, usec_t now)
     }
     if (now >= a->seek_at)
         seek(a, now);
-    for (size_t i = 0; i < a->files.n; i++)
-        if (now >= a->files.v[i].due)
-            read_file(a, &a->files.v[i], now);
+    read_files(a, now);
     if (a->draining && !is_pending(a))
         end_drain(a, now);
     else
@@ -472,14 +491,24 @@ bool attempt_changed(struct attempt *a, int number)
     return is_mine;
 }
 
-void attempt_marks(struct attempt *a, bool changed, attempt_mark_fn fn, void *ctx)
+void attempt_marks(struct attempt *a, attempt_mark_fn fn, void *ctx)
 {
     VEC_FOREACH (&a->files, f) {
         struct attempt_mark m = {.file = stream_file(f->stream),
                                  .path = (char *)stream_path(f->stream)};
-        bool is_news = stream_mark(f->stream, &m.mark);
 
-        if (m.mark.ino != 0 && (is_news || !changed))
+        if (stream_mark(f->stream, &m.mark))
+            fn(ctx, &m);
+    }
+}
+
+void attempt_end(struct attempt *a, usec_t next_us, attempt_mark_fn fn, void *ctx)
+{
+    VEC_FOREACH (&a->files, f) {
+        struct attempt_mark m = {.file = stream_file(f->stream),
+                                 .path = (char *)stream_path(f->stream)};
+
+        if (stream_mark_at(f->stream, next_us > 0 ? next_us : USEC_NEVER, &m.mark))
             fn(ctx, &m);
     }
 }

@@ -54,9 +54,12 @@ usec_t attempt_run(struct attempt *a, usec_t now);
 /* Something of the notice; NOTICE_NONE: anything. Whether attempt_run() is to be called. */
 bool attempt_changed(struct attempt *a, int number);
 
-/* Its files that are being read, with where; changed: only those that are news. */
 typedef void (*attempt_mark_fn)(void *ctx, const struct attempt_mark *m);
-void attempt_marks(struct attempt *a, bool changed, attempt_mark_fn fn, void *ctx);
+/* Its files that are being read, where that has changed since the last call. */
+void attempt_marks(struct attempt *a, attempt_mark_fn fn, void *ctx);
+/* Where it was when the next attempt began (of now_us(); 0 = not known): what was read since then
+ * was that one's. */
+void attempt_end(struct attempt *a, usec_t next_us, attempt_mark_fn fn, void *ctx);
 
 size_t attempt_files(const struct attempt *a);
 size_t attempt_awake(const struct attempt *a);        /* scanners in memory */

@@ -46,6 +46,7 @@
 #define OWED_PAUSE     ((size_t)1 << 20)
 #define JOBS_MAX       4096
 #define FILES_MAX      16384
+#define TURN_US        (250 * USEC_PER_MSEC)
 #define AWAKE_MAX      128 /* scanners, of some hundred KiB each */
 
 struct server {
@@ -55,6 +56,7 @@ struct server {
     struct lines *lines;
     sd_event_source *tick;
     VEC(struct job *) jobs;
+    size_t turn; /* which of them is first */
 };
 
 struct job {
@@ -154,7 +156,7 @@ static void on_marks(void *ctx)
     struct job *j = ctx;
     json_t *marks = json_array(), *t;
 
-    attempt_marks(j->attempt, true, add_mark_json, marks);
+    attempt_marks(j->attempt, add_mark_json, marks);
     if (json_array_size(marks) == 0) {
         json_decref(marks);
         return;
@@ -189,16 +191,22 @@ static void limit_memory(struct server *s, usec_t now)
     }
 }
 
+/* What is due, for a while: requests must not wait for long. */
 static void run(struct server *s)
 {
     usec_t now = mono_us(), due = USEC_NEVER;
+    size_t first = s->turn;
 
-    VEC_FOREACH (&s->jobs, j) {
+    for (size_t i = 0; i < s->jobs.n; i++) {
+        struct job *j = s->jobs.v[(first + i) % s->jobs.n];
+
         if (lines_owed(s->lines) > OWED_PAUSE)
             return; /* on_relieved() goes on */
-        if ((*j)->due <= now)
-            (*j)->due = attempt_run((*j)->attempt, now);
-        due = (*j)->due < due ? (*j)->due : due;
+        if (j->due <= now && mono_us() - now < TURN_US) {
+            j->due = attempt_run(j->attempt, now);
+            s->turn = first + i + 1;
+        }
+        due = j->due < due ? j->due : due;
     }
     limit_memory(s, now);
     if (due != USEC_NEVER)
@@ -314,7 +322,7 @@ static void replace_attempt(struct job *j, uint32_t number, usec_t started_us)
     struct attempt *next = attempt_new(&o, &handlers, j);
 
     if (j->attempt)
-        attempt_marks(j->attempt, false, hand_over, next);
+        attempt_end(j->attempt, started_us, hand_over, next);
     attempt_free(j->attempt);
     j->attempt = next;
     j->number = number;

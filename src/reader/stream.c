@@ -24,11 +24,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#define READ_BYTES    ((size_t)256 << 10) /* a block of the scanner */
-#define TURN_BYTES    ((size_t)8 << 20)   /* then it is another stream's turn */
+#define READ_BYTES    ((size_t)256 << 10)  /* a block of the scanner */
+#define TURN_US       (50 * USEC_PER_MSEC) /* then it is another stream's turn */
+#define PLACES_MAX    64
+#define BURST_US      (20 * USEC_PER_MSEC) /* of what comes so soon one after the other, the last */
 #define CONTEXT_BYTES ((size_t)16 << 10)
 #define UNSAFE_MAX    ((uint64_t)128 << 10) /* of a line without an end; then it counts as safe */
 #define SLACK_US      (2 * USEC_PER_SEC)    /* clocks of file servers, and whole seconds */
+
+/* Where reading was, and when. */
+struct place {
+    usec_t when_us;
+    bool is_end; /* of the attempt, as far as is known */
+    struct tail_mark mark;
+};
 
 struct stream {
     struct matcher *matcher;
@@ -42,10 +51,13 @@ struct stream {
     struct scanner *scanner;
     uint64_t base, base_line; /* of the scanner's first byte */
     uint64_t told;            /* signals before it were told */
+    uint64_t floor;           /* what is before it is not this attempt's, or no text */
     uint64_t line;            /* of the next byte */
     uint64_t safe, safe_line;
     struct tail_mark marked; /* the last that was asked for */
     usec_t grew_at;
+    struct place places[PLACES_MAX]; /* the newest last */
+    unsigned n_places;
     int trouble; /* errno that was told, 0 = none */
 };
 
@@ -95,13 +107,31 @@ static void on_signal(void *ctx, const struct signal *found)
 
 /* ---- where to begin ---- */
 
+static void note_place(struct stream *s)
+{
+    usec_t now = now_us();
+    unsigned n = s->n_places;
+
+    if (n > 0 && now - s->places[n - 1].when_us < BURST_US && !s->places[n - 1].is_end) {
+        n--;
+    } else if (n == PLACES_MAX) {
+        memmove(&s->places[0], &s->places[1], (PLACES_MAX - 1) * sizeof(s->places[0]));
+        n--;
+    }
+    s->places[n] = (struct place){.when_us = now};
+    tail_here(s->tail, s->line, &s->places[n].mark);
+    s->n_places = n + 1;
+}
+
 static void place(struct stream *s, uint64_t offset, uint64_t line)
 {
     s->scanner = scanner_free(s->scanner);
     tail_place(s->tail, offset);
-    s->safe = s->told = offset;
+    s->safe = s->told = s->floor = offset;
     s->line = s->safe_line = line > 0 ? line : 1;
     s->placed = true;
+    s->n_places = 0;
+    note_place(s);
 }
 
 static void tell_gap(struct stream *s, const char *text)
@@ -109,23 +139,28 @@ static void tell_gap(struct stream *s, const char *text)
     s->handlers.gap(s->ctx, s->path, text);
 }
 
+/* Whether the file is older than the attempt, as far as can be told. */
+static bool is_older(const struct stream *s)
+{
+    usec_t born = tail_born(s->tail);
+
+    return born == USEC_UNKNOWN || born < s->begin.started_us - SLACK_US;
+}
+
 /* Nothing is known about the file from before. */
 static void place_unknown(struct stream *s)
 {
-    usec_t started = s->begin.started_us, born;
-    bool is_old = started > 0 && tail_written(s->tail) < started - SLACK_US;
+    usec_t started = s->begin.started_us;
 
-    if (is_old || (s->begin.mode == STREAM_MODE_APPEND && started > 0)) {
-        born = tail_born(s->tail);
-        if (born == USEC_UNKNOWN || born < started - SLACK_US) {
-            if (!is_old && tail_size(s->tail) > 0)
-                tell_gap(s, "it was being appended to when reading began: what this attempt wrote "
-                            "before cannot be told from what was there");
-            place(s, tail_size(s->tail), 1);
-            return;
-        }
+    if (started > 0 && tail_written(s->tail) < started - SLACK_US) {
+        place(s, tail_size(s->tail), 1);
+    } else if (started > 0 && s->begin.mode == STREAM_MODE_APPEND && is_older(s)) {
+        tell_gap(s, "it was being appended to when reading began: what this attempt wrote before "
+                    "cannot be told from what was there");
+        place(s, tail_size(s->tail), 1);
+    } else {
+        place(s, 0, 1);
     }
-    place(s, 0, 1);
 }
 
 static void place_first(struct stream *s)
@@ -134,6 +169,7 @@ static void place_first(struct stream *s)
 
     if (mark->ino != 0 && tail_knows(s->tail, mark)) {
         place(s, mark->offset, mark->line);
+        s->floor = 0;
     } else if (mark->ino != 0) {
         tell_gap(s, "it was replaced or written anew while nobody read it");
         s->handlers.anew(s->ctx, s->file);
@@ -158,7 +194,7 @@ static size_t smaller(uint64_t a, size_t b)
 
 static void wake(struct stream *s)
 {
-    size_t context = smaller(s->safe, CONTEXT_BYTES);
+    size_t context = smaller(s->safe - s->floor, CONTEXT_BYTES);
     struct scanner_options o = {
         .file = s->file, .provenance = PROVENANCE_JOB_TEXT, .now_us = now_us()};
 
@@ -203,31 +239,27 @@ static void take(struct stream *s, const char *data, size_t len)
     s->safe_line = s->line;
 }
 
-/* Up to TURN_BYTES; whether there is more. */
+/* For TURN_US; whether there is more. */
 static int read_turn(struct stream *s)
 {
-    size_t sum = 0;
+    usec_t end = mono_us() + TURN_US;
+    ssize_t n = 0;
 
     if (!s->scanner && tail_size(s->tail) <= tail_offset(s->tail))
         return 0;
-    while (sum < TURN_BYTES) {
-        ssize_t n;
-
-        if (!s->scanner)
-            wake(s);
+    if (!s->scanner)
+        wake(s);
+    do {
         n = tail_read(s->tail, read_buffer, READ_BYTES);
-        if (n < 0)
-            return (int)n;
-        if (n == 0) {
-            if (sum > 0)
-                scanner_flush(s->scanner);
-            return 0;
-        }
+        if (n <= 0)
+            break;
         take(s, read_buffer, (size_t)n);
         s->grew_at = mono_us();
-        sum += (size_t)n;
-    }
-    return 1;
+    } while (s->grew_at < end);
+    note_place(s);
+    if (n == 0)
+        scanner_flush(s->scanner);
+    return n < 0 ? (int)n : n > 0;
 }
 
 static void finish(struct stream *s)
@@ -341,6 +373,10 @@ void stream_finish(struct stream *s)
             take(s, read_buffer, (size_t)n);
     }
     finish(s);
+    if (s->placed) {
+        note_place(s);
+        s->places[s->n_places - 1].is_end = true;
+    }
 }
 
 void stream_sleep(struct stream *s)
@@ -372,6 +408,18 @@ bool stream_mark(struct stream *s, struct tail_mark *ret)
     }
     tail_mark(s->tail, s->safe, s->safe_line, ret);
     s->marked = *ret;
+    return true;
+}
+
+bool stream_mark_at(const struct stream *s, usec_t when_us, struct tail_mark *ret)
+{
+    unsigned i = s->n_places;
+
+    if (!s->placed || i == 0)
+        return false;
+    while (i > 1 && s->places[i - 1].when_us > when_us)
+        i--;
+    *ret = s->places[i - 1].mark;
     return true;
 }
 

@@ -50,6 +50,10 @@ usec_t stream_grew_at(const struct stream *s); /* mono_us(); 0 = never */
  * last call. */
 bool stream_mark(struct stream *s, struct tail_mark *ret);
 
+/* Where reading was at that time (of now_us()), as far back as is known; USEC_NEVER = where it is.
+ * Whether there is such a place. */
+bool stream_mark_at(const struct stream *s, usec_t when_us, struct tail_mark *ret);
+
 uint32_t stream_file(const struct stream *s);
 const char *stream_path(const struct stream *s);
 const struct tail *stream_tail(const struct stream *s);

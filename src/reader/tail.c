@@ -309,6 +309,13 @@ void tail_mark(const struct tail *t, uint64_t offset, uint64_t line, struct tail
     ret->n_print = read_print(t, offset, ret->print);
 }
 
+void tail_here(const struct tail *t, uint64_t line, struct tail_mark *ret)
+{
+    *ret =
+        (struct tail_mark){.ino = t->ino, .offset = t->offset, .line = line, .n_print = t->n_print};
+    memcpy(ret->print, t->print, t->n_print);
+}
+
 uint64_t tail_offset(const struct tail *t)
 {
     return t->offset;

@@ -62,5 +62,7 @@ int tail_fd(const struct tail *t);
 void tail_place(struct tail *t, uint64_t offset);
 bool tail_knows(const struct tail *t, const struct tail_mark *m); /* it is a place in this text */
 void tail_mark(const struct tail *t, uint64_t offset, uint64_t line, struct tail_mark *ret);
+/* Of where reading is, by what was read, whatever has become of the file since. */
+void tail_here(const struct tail *t, uint64_t line, struct tail_mark *ret);
 
 #endif
