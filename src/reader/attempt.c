@@ -8,8 +8,9 @@
  * it is another job's.
  *
  * Marks are told only in moments in which the coalescer holds nothing, so that what stands before
- * them is out. An attempt that was drained is read for LINGER more, for what file systems deliver
- * late, then no more: what comes then may be the next attempt's. */
+ * them is out. After an attempt was drained, what comes is told (file systems deliver late, and it
+ * may go on after all), but the marks stay: it may also be the next attempt's. Text that begins
+ * anew then is; it ends the reading. */
 
 #include "reader/attempt.h"
 
@@ -34,7 +35,6 @@
 #define SLEEP_AFTER  (60 * USEC_PER_SEC)
 #define UNTOLD_MAX   (5 * USEC_PER_SEC) /* marks come at least so often */
 #define TURN_US      (100 * USEC_PER_MSEC)
-#define LINGER       (2 * USEC_PER_SEC)
 #define FOLDERS_MAX  64
 #define SLACK_US     (2 * USEC_PER_SEC)
 
@@ -65,9 +65,9 @@ struct attempt {
     struct mark_list resumed, before;
     struct coalesce *coalesce;
     uint32_t next_file;
-    usec_t held_until, told_at, seek_at, seek_every, sought_at, frozen_at;
+    usec_t held_until, told_at, seek_at, seek_every, sought_at;
     size_t turn; /* the file that is to be read first */
-    bool draining, marks_due, full;
+    bool draining, drained, over, marks_due, full;
 };
 
 static void marks_done(struct mark_list *l)
@@ -94,7 +94,7 @@ struct attempt *attempt_new(const struct attempt_options *o,
     a->ctx = ctx;
     a->coalesce = coalesce_new(on_coalesced, a);
     a->seek_every = SEEK_FIRST;
-    a->held_until = a->frozen_at = USEC_NEVER;
+    a->held_until = USEC_NEVER;
     return a;
 }
 
@@ -133,7 +133,7 @@ static void on_signal(void *ctx, const struct signal *s)
 {
     struct attempt *a = ctx;
 
-    if (a->frozen_at > 0)
+    if (!a->over)
         coalesce_signal(a->coalesce, s, mono_us());
 }
 
@@ -150,10 +150,9 @@ static void on_anew(void *ctx, uint32_t file)
     struct attempt *a = ctx;
 
     a->held_until = coalesce_flush(a->coalesce, mono_us(), true);
-    if (a->frozen_at == USEC_NEVER)
+    if (!a->drained)
         a->handlers.anew(a->ctx, file);
-    else
-        a->frozen_at = 0; /* the next attempt's */
+    a->over |= a->drained;
 }
 
 static bool is_read(const struct attempt *a, uint64_t dev, uint64_t ino)
@@ -397,8 +396,8 @@ static bool is_pending(const struct attempt *a)
 
 static void tell_marks(struct attempt *a, usec_t now)
 {
-    if (!a->marks_due || a->held_until != USEC_NEVER || a->frozen_at != USEC_NEVER)
-        return; /* after the drain nothing counts any more */
+    if (!a->marks_due || a->held_until != USEC_NEVER || a->drained)
+        return;
     a->marks_due = false;
     a->told_at = now;
     a->handlers.marks(a->ctx);
@@ -419,14 +418,18 @@ static void end_drain(struct attempt *a, usec_t now)
     a->draining = false;
     a->marks_due = true;
     flush(a, now, true);
-    a->frozen_at = now + LINGER;
+    a->drained = true;
     a->handlers.drained(a->ctx);
 }
 
 void attempt_drain(struct attempt *a)
 {
+    if (a->over) { /* all of it was read before the text of the next one took its place */
+        a->handlers.drained(a->ctx);
+        return;
+    }
     a->draining = true;
-    a->frozen_at = USEC_NEVER;
+    a->drained = false;
     a->seek_at = 0;
     VEC_FOREACH (&a->files, f) {
         f->pending = true;
@@ -454,7 +457,7 @@ usec_t attempt_run(struct attempt *a, usec_t now)
 {
     usec_t due;
 
-    if (now >= a->frozen_at) {
+    if (a->over) {
         drop_notices(a);
         return USEC_NEVER;
     }

@@ -35,7 +35,7 @@
 /* Where reading was, and when. */
 struct place {
     usec_t when_us;
-    bool is_end; /* of the attempt, as far as is known */
+    bool is_kept; /* a beginning, or the end as far as is known */
     struct tail_mark mark;
 };
 
@@ -112,7 +112,7 @@ static void note_place(struct stream *s)
     usec_t now = now_us();
     unsigned n = s->n_places;
 
-    if (n > 0 && now - s->places[n - 1].when_us < BURST_US && !s->places[n - 1].is_end) {
+    if (n > 0 && now - s->places[n - 1].when_us < BURST_US && !s->places[n - 1].is_kept) {
         n--;
     } else if (n == PLACES_MAX) {
         memmove(&s->places[0], &s->places[1], (PLACES_MAX - 1) * sizeof(s->places[0]));
@@ -132,6 +132,7 @@ static void place(struct stream *s, uint64_t offset, uint64_t line)
     s->placed = true;
     s->n_places = 0;
     note_place(s);
+    s->places[0].is_kept = true;
 }
 
 static void tell_gap(struct stream *s, const char *text)
@@ -375,7 +376,7 @@ void stream_finish(struct stream *s)
     finish(s);
     if (s->placed) {
         note_place(s);
-        s->places[s->n_places - 1].is_end = true;
+        s->places[s->n_places - 1].is_kept = true;
     }
 }
 

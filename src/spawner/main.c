@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/siblings.h"
 #include "base/str.h"
 #include "spawner/serve.h"
 #include "spawner/start.h"
@@ -36,7 +37,7 @@ static const char help[] =
     "  --slurm-user NAME   whom the adapter runs as: SlurmUser of slurm.conf (default: slurm)\n"
     "  --slurm-conf PATH   for the adapter, where it is not where Slurm looks by itself\n"
     "  --programs DIR      where reknit-reader and reknit-slurm are\n"
-    "                      (default: where this one is)\n"
+    "                      (default: where this one belongs)\n"
     "  --version           names the release\n"
     "  --help              this text\n"
     "\n"
@@ -138,31 +139,27 @@ static int find_socket(const struct arguments *a, uid_t user, int *ret, struct e
     return 0;
 }
 
-/* What belongs together is installed together, wherever that is. */
-static bool own_folder(char *ret, size_t size)
+/* Where there is none it is told when it is to be started. */
+static void find_program(const char *folder, const char *name, char *ret, size_t size)
 {
-    ssize_t n = readlink("/proc/self/exe", ret, size - 1);
-    char *slash = n > 0 ? memrchr(ret, '/', (size_t)n) : NULL;
-
-    if (slash)
-        *slash = '\0';
-    return slash != NULL;
+    if (folder)
+        str_printf(ret, size, "%s/%s", folder, name);
+    else
+        sibling_find(name, ret, size);
 }
 
 static int run(const struct arguments *a, struct err *e)
 {
-    struct spawner_options o = {.programs = a->programs, .slurm_conf = a->slurm_conf};
-    char folder[PATH_MAX];
+    char reader[PATH_MAX] = "", adapter[PATH_MAX] = "";
+    struct spawner_options o = {.reader = reader, .adapter = adapter, .slurm_conf = a->slurm_conf};
     int r;
 
     if (geteuid() != 0)
         return err_set(e, -EPERM, "it needs root, to become other users");
-    if (!o.programs && !own_folder(folder, sizeof(folder)))
-        return err_set(e, -ENOENT, "it does not know where it is itself: --programs is needed");
-    if (!o.programs)
-        o.programs = folder;
-    if (o.programs[0] != '/')
-        return err_set(e, -EINVAL, "--programs %s: the path must begin with /", o.programs);
+    if (a->programs && a->programs[0] != '/')
+        return err_set(e, -EINVAL, "--programs %s: the path must begin with /", a->programs);
+    find_program(a->programs, "reknit-reader", reader, sizeof(reader));
+    find_program(a->programs, "reknit-slurm", adapter, sizeof(adapter));
     r = find_user(a->user, &o.user, e);
     if (r >= 0)
         r = find_user(a->slurm_user, &o.slurm_user, e);

@@ -50,7 +50,7 @@ struct spawner {
     struct spawner_options options;
     sd_event *event;
     sd_event_source *acceptable, *term, *interrupt;
-    char reader[PATH_MAX], adapter[PATH_MAX], slurm_conf[PATH_MAX + 16];
+    char slurm_conf[PATH_MAX + 16];
     uint32_t last_number;
     VEC(struct connection *) connections;
     VEC(struct child *) children;
@@ -166,7 +166,7 @@ static int start(struct connection *of, const struct request *q, int *ret_fd, st
     struct spawner *s = of->spawner;
     bool reader = q->op == REQUEST_START_READER;
     const char *environ[] = {reader || !s->options.slurm_conf ? NULL : s->slurm_conf, NULL};
-    struct start start = {.program = reader ? s->reader : s->adapter,
+    struct start start = {.program = reader ? s->options.reader : s->options.adapter,
                           .environ = environ,
                           .uid = reader ? q->uid : s->options.slurm_user,
                           .gid = reader ? q->gid : (gid_t)-1,
@@ -281,8 +281,6 @@ static int init(struct spawner *s, const struct spawner_options *o)
     sigset_t mask;
     int r;
 
-    snprintf(s->reader, sizeof(s->reader), "%s/reknit-reader", o->programs);
-    snprintf(s->adapter, sizeof(s->adapter), "%s/reknit-slurm", o->programs);
     if (o->slurm_conf)
         snprintf(s->slurm_conf, sizeof(s->slurm_conf), "SLURM_CONF=%s", o->slurm_conf);
     sigemptyset(&mask);

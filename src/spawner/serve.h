@@ -9,12 +9,12 @@
 #include <sys/types.h>
 
 struct spawner_options {
-    int listening;          /* SOCK_SEQPACKET, owned from now on */
-    uid_t user;             /* who may ask, besides root */
-    uid_t slurm_user;       /* whom the adapter runs as */
-    uid_t uid_min;          /* of those that readers run as */
-    const char *programs;   /* folder of the programs */
-    const char *slurm_conf; /* for the adapter; NULL = where Slurm looks by itself */
+    int listening;                /* SOCK_SEQPACKET, owned from now on */
+    uid_t user;                   /* who may ask, besides root */
+    uid_t slurm_user;             /* whom the adapter runs as */
+    uid_t uid_min;                /* of those that readers run as */
+    const char *reader, *adapter; /* their programs, absolute */
+    const char *slurm_conf;       /* for the adapter; NULL = where Slurm looks by itself */
 };
 
 /* Until SIGTERM. Negative errno with text. */

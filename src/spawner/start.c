@@ -44,8 +44,13 @@ __attribute__((noreturn)) static void fail(const char *what, int e)
 
 static void set_limit(int what, rlim_t max)
 {
-    struct rlimit l = {max, max};
+    struct rlimit l;
 
+    if (getrlimit(what, &l) < 0)
+        fail("a limit cannot be asked for", errno);
+    if (l.rlim_max > max)
+        l.rlim_max = max;
+    l.rlim_cur = l.rlim_max;
     if (setrlimit(what, &l) < 0)
         fail("a limit cannot be set", errno);
 }
