@@ -49,7 +49,7 @@ bool job_load(const struct request *r, job_info_msg_t **ret_list, job_info_t **r
               struct answer *ret);
 bool node_load(const struct request *r, node_info_msg_t **ret_list, node_info_t **ret_node,
                struct answer *ret);
-json_t *job_json(job_info_t *job);
+json_t *job_json(const job_info_t *job);
 json_t *node_json(const node_info_t *node);
 void job_look(const job_info_t *job, struct job_look *ret);
 bool job_is_array_task(const job_info_t *job);

@@ -9,6 +9,7 @@
 #include "slurm/adapter.h"
 #include "slurm/diff.h"
 #include "slurm/hosts.h"
+#include "slurm/log_path.h"
 #include "slurm/people.h"
 #include "slurm/text.h"
 #include "slurm/words.h"
@@ -19,7 +20,8 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#define LOAD_FLAGS (SHOW_ALL | SHOW_DETAIL)
+/* LOCAL: otherwise each look would first ask whether there is a federation of clusters. */
+#define LOAD_FLAGS (SHOW_ALL | SHOW_DETAIL | SHOW_LOCAL)
 
 struct jobs {
     struct diff *told;
@@ -106,10 +108,15 @@ static void set_identity(json_t *o, const job_info_t *j)
     set(o, "het", het);
 }
 
+static const char *user_name(const job_info_t *j)
+{
+    return j->user_name ? j->user_name : people_name(j->user_id);
+}
+
 static void set_owner(json_t *o, const job_info_t *j)
 {
     set_text(o, "name", j->name, TEXT_MAX);
-    set_text(o, "user", j->user_name ? j->user_name : people_name(j->user_id), TEXT_MAX);
+    set_text(o, "user", user_name(j), TEXT_MAX);
     set_number(o, "uid", j->user_id);
     set_number(o, "gid", j->group_id);
     set_text(o, "account", j->account, TEXT_MAX);
@@ -122,20 +129,33 @@ static void set_owner(json_t *o, const job_info_t *j)
     set_text(o, "admin_comment", j->admin_comment, TEXT_LONG_MAX);
 }
 
-static void set_files(json_t *o, job_info_t *j)
+/* "" of what writes no log of its own: interactive jobs, tasks of an array that have no record. */
+static void set_log_path(json_t *o, const char *name, const char *pattern, const job_info_t *j)
 {
-    char out[TEXT_PATH_MAX + 1] = "", err[TEXT_PATH_MAX + 1] = "";
+    const struct log_path_job names = {
+        .id = j->job_id,
+        .in_array = job_is_array_task(j),
+        .array_id = j->array_job_id,
+        .array_task = j->array_task_id,
+        .name = j->name ? j->name : "",
+        .user = user_name(j),
+        .work_dir = j->work_dir ? j->work_dir : "",
+    };
+    _cleanup_strbuf_ struct strbuf path = {0};
 
+    if (j->batch_flag && !job_is_array_rest(j))
+        log_path_add(pattern, &names, &path);
+    set_text(o, name, strbuf_str(&path), TEXT_PATH_MAX);
+}
+
+static void set_files(json_t *o, const job_info_t *j)
+{
     set_text(o, "command", j->command, TEXT_PATH_MAX);
     set_text(o, "work_dir", j->work_dir, TEXT_PATH_MAX);
     set_text(o, "stdout", j->std_out, TEXT_PATH_MAX);
     set_text(o, "stderr", j->std_err, TEXT_PATH_MAX);
-    if (j->batch_flag && !job_is_array_rest(j)) {
-        slurm_get_job_stdout(out, sizeof(out), j);
-        slurm_get_job_stderr(err, sizeof(err), j);
-    }
-    set_text(o, "stdout_path", out, TEXT_PATH_MAX);
-    set_text(o, "stderr_path", err, TEXT_PATH_MAX);
+    set_log_path(o, "stdout_path", j->std_out, j);
+    set_log_path(o, "stderr_path", j->std_err ? j->std_err : j->std_out, j);
 }
 
 static bool is_waiting(const job_info_t *j)
@@ -216,7 +236,7 @@ static void set_places(json_t *o, const job_info_t *j)
     set_text(o, "batch_host", j->batch_host, TEXT_MAX);
 }
 
-json_t *job_json(job_info_t *j)
+json_t *job_json(const job_info_t *j)
 {
     json_t *o = json_object();
 

@@ -171,12 +171,23 @@ static int once(struct adapter *a, const char *request)
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* libslurm would wait a minute for it to appear. */
+static bool has_configuration(void)
+{
+    const char *path = getenv("SLURM_CONF");
+
+    if (!path || access(path, R_OK) == 0)
+        return true;
+    log_error("SLURM_CONF names %s, which cannot be read: %s", path, strerror(errno));
+    return false;
+}
+
 static int run(const char *request)
 {
     struct adapter *a;
     int r = request ? 0 : say_hello();
 
-    if (r < 0)
+    if (r < 0 || !has_configuration())
         return EXIT_FAILURE;
     slurm_init(NULL); /* may ask the network; ends the program where there is no configuration */
     deadline_init(STDOUT_FILENO);

@@ -15,7 +15,8 @@
 #include <slurm/slurm_errno.h>
 #include <stdlib.h>
 
-#define LOAD_FLAGS (SHOW_ALL | SHOW_MIXED)
+/* LOCAL: otherwise each look would first ask whether there is a federation of clusters. */
+#define LOAD_FLAGS (SHOW_ALL | SHOW_MIXED | SHOW_LOCAL)
 
 struct nodes {
     struct diff *told;
@@ -72,7 +73,7 @@ static int refresh_partitions(struct nodes *n)
     partition_info_msg_t *list = NULL;
     time_t since = n->partitions ? n->partitions->last_update : 0;
 
-    if (slurm_load_partitions(since, &list, SHOW_ALL) != SLURM_SUCCESS)
+    if (slurm_load_partitions(since, &list, SHOW_ALL | SHOW_LOCAL) != SLURM_SUCCESS)
         return slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA ? 0 : slurm_get_errno();
     if (n->partitions)
         slurm_free_partition_info_msg(n->partitions);
@@ -190,7 +191,7 @@ void node_answer(const struct request *r, struct answer *ret)
 
     if (!node_load(r, &list, &node, ret))
         return;
-    if (slurm_load_partitions(0, &partitions, SHOW_ALL) == SLURM_SUCCESS) {
+    if (slurm_load_partitions(0, &partitions, SHOW_ALL | SHOW_LOCAL) == SLURM_SUCCESS) {
         slurm_populate_node_partitions(list, partitions);
         slurm_free_partition_info_msg(partitions);
     }

@@ -46,7 +46,7 @@ void partitions_answer(const struct request *r, struct answer *ret)
     partition_info_msg_t *list = NULL;
     json_t *all;
 
-    if (slurm_load_partitions(0, &list, SHOW_ALL) != SLURM_SUCCESS) {
+    if (slurm_load_partitions(0, &list, SHOW_ALL | SHOW_LOCAL) != SLURM_SUCCESS) {
         answer_slurm(ret, slurm_get_errno(), false, "the list of partitions");
         return;
     }

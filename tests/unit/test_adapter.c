@@ -14,6 +14,7 @@
 #include "slurm/comment.h"
 #include "slurm/diff.h"
 #include "slurm/lines.h"
+#include "slurm/log_path.h"
 #include "slurm/look.h"
 #include "slurm/protocol.h"
 #include "slurm/text.h"
@@ -346,6 +347,45 @@ static void test_hostile_text_becomes_json(void **state)
     assert_text("\xed\xa0\x80", 10, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
 }
 
+static void test_log_paths(void **state)
+{
+    static const struct {
+        const char *pattern, *name, *dir, *want;
+        bool in_array;
+    } cases[] = {
+        {NULL, "train", "/home/a", "/home/a/slurm-42.out"},
+        {"", "train", "/home/a", "/home/a/slurm-40_7.out", true},
+        {"/l/%x-%u-%j.log", "train", "/home/a", "/l/train-alice-42.log"},
+        {"%A-%a-%b-%4j-%99j", "train", "/d", "/d/40-7-7-0042-0000000042", true},
+        {"%A-%a-%b", "train", "/d", "/d/42-4294967294-4"},
+        /* What differs in each step, node or task, and what is no replacement, is left. */
+        {"/%N-%n-%t-%s-%J-%3t-%q-%5", "train", "/d", "/%N-%n-%t-%s-%J-%3t-%q-%5"},
+        /* A percent sign that is meant stays one, wherever it comes from. */
+        {"/%%j-%%%j-%", "train", "/d", "/%%j-%%42-%"},
+        {"%x.%t", "100%t", "/d%j", "/d%%j/100%%t.%t"},
+        /* A backslash switches everything off, so none may get in. */
+        {"/l/\\%x-%j", "train", "/d", "/l/\\%x-%j"},
+        {"/l/%x-%j", "a\\b", "/d", "/l/%x-42"},
+        {"o-%j", "train", "/d\\e", "o-42"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct log_path_job job = {
+            .id = 42,
+            .array_id = 40,
+            .array_task = 7,
+            .in_array = cases[i].in_array,
+            .name = cases[i].name,
+            .user = "alice",
+            .work_dir = cases[i].dir,
+        };
+        _cleanup_strbuf_ struct strbuf path = {0};
+
+        log_path_add(cases[i].pattern, &job, &path);
+        assert_string_equal(path.s, cases[i].want);
+    }
+}
+
 static void test_words(void **state)
 {
     json_t *w = text_words_json(",a,,b\xff,"), *none = text_words_json(NULL);
@@ -407,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_only_differences_are_told),
         cmocka_unit_test(test_many_records_are_kept_apart),
         cmocka_unit_test(test_hostile_text_becomes_json),
+        cmocka_unit_test(test_log_paths),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_gpus_are_counted),
     };
