@@ -9,9 +9,11 @@
 #include "agent/watch.h"
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/siblings.h"
 #include "base/str.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +51,6 @@ static const struct option options[] = {
     {"spool", required_argument, NULL, 'p'},
     {"munge-socket", required_argument, NULL, 'm'},
     {"key", required_argument, NULL, 'k'},
-    {"seal", required_argument, NULL, 'x'}, /* reknit-seal's path, for tests */
     {"sample", required_argument, NULL, 'a'},
     {"heartbeat", required_argument, NULL, 'b'},
     {"verbose", no_argument, NULL, 'd'},
@@ -60,7 +61,7 @@ static const struct option options[] = {
 
 struct settings {
     char host[256], port[16], node[NODE_NAME_LEN];
-    const char *socket, *spool, *munge_socket, *key, *seal;
+    const char *socket, *spool, *munge_socket, *key;
     usec_t sample, heartbeat;
 };
 
@@ -150,29 +151,16 @@ static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
     return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
-/* reknit-seal lies beside us, or below the folder of programs that only programs start. */
-static char *find_seal(void)
-{
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
-
-    if (n <= 0)
-        return xstrdup("reknit-seal");
-    self[n] = '\0';
-    slash = strrchr(self, '/');
-    *slash = '\0';
-    return xasprintf("%s/reknit-seal", self);
-}
-
 static int open_uplink(struct agent *a)
 {
     const struct settings *s = &a->settings;
-    _cleanup_(freep) char *found = s->seal ? xstrdup(s->seal) : find_seal();
+    char found[PATH_MAX];
     const char *option = s->key ? "--key" : s->munge_socket ? "--munge-socket" : NULL;
     const char *argv[] = {found, option, s->key ? s->key : s->munge_socket, NULL};
     struct uplink_config c = {.host = s->host, .port = s->port, .node = s->node, .seal = argv};
 
+    if (sibling_find("reknit-seal", found, sizeof(found)) < 0)
+        log_warning("%s is missing", found);
     a->uplink = uplink_new(a->event, &c, a->spool, on_said, a);
     return a->uplink ? 0 : -ENOMEM;
 }
@@ -288,9 +276,6 @@ static bool take_option(int c, struct settings *s)
         return true;
     case 'k':
         s->key = optarg;
-        return true;
-    case 'x':
-        s->seal = optarg;
         return true;
     case 'a':
         return take_duration(optarg, &s->sample);

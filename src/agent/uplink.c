@@ -243,7 +243,6 @@ static void on_object(void *ctx, const json_t *j)
 
         str_sanitize(clean, sizeof(clean), refused, strlen(refused));
         STR_PRINTF(u->why, "it refuses us: %s", clean);
-        u->pause = PAUSE_MAX / 4; /* people must mend that */
     }
 }
 

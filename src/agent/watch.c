@@ -26,13 +26,18 @@
 struct step {
     struct watch *watch;
     uint32_t job, restart;
-    char name[NODE_STEP_LEN];
     struct proc stepd;
     struct activity *activity;
 };
 
 struct attempt {
     uint32_t job, restart;
+};
+
+/* One look at all steps of an attempt: for whether it works, they count together. */
+struct sum {
+    uint32_t job, restart;
+    struct signal signal;
 };
 
 struct watch {
@@ -43,6 +48,7 @@ struct watch {
     sd_event_source *timer;
     VEC(struct step *) steps;
     VEC(struct attempt) leaving; /* no slurmstepd any more, perhaps processes */
+    VEC(struct sum) sums;
 };
 
 static struct node_message message_of(const struct watch *w, enum node_message_kind kind,
@@ -54,16 +60,41 @@ static struct node_message message_of(const struct watch *w, enum node_message_k
     return m;
 }
 
+static void tell_activity(struct watch *w, uint32_t job, uint32_t restart, const struct signal *s)
+{
+    struct node_message m = message_of(w, NODE_MESSAGE_ACTIVITY, job, restart);
+
+    m.signal = *s;
+    STR_COPY(m.signal.who.node, w->node);
+    w->handlers.activity(w->ctx, &m);
+}
+
+static void add_to(struct activity_fact *sum, const struct activity_fact *f)
+{
+    sum->interval = f->interval > sum->interval ? f->interval : sum->interval;
+    sum->cpu += f->cpu;
+    sum->io = sum->io == NUMBER_NONE || f->io == NUMBER_NONE ? NUMBER_NONE : sum->io + f->io;
+    sum->processes += f->processes;
+    sum->stopped += f->stopped;
+    sum->blocked += f->blocked;
+}
+
 static void on_signal(void *ctx, const struct signal *s)
 {
     struct step *step = ctx;
     struct watch *w = step->watch;
-    struct node_message m = message_of(w, NODE_MESSAGE_ACTIVITY, step->job, step->restart);
 
-    STR_COPY(m.step, step->name);
-    m.signal = *s;
-    STR_COPY(m.signal.who.node, w->node);
-    w->handlers.activity(w->ctx, &m);
+    if (s->kind != SIGNAL_ACTIVITY || s->who.rank != RANK_NONE) {
+        tell_activity(w, step->job, step->restart, s);
+        return;
+    }
+    VEC_FOREACH (&w->sums, sum) {
+        if (sum->job == step->job && sum->restart == step->restart) {
+            add_to(&sum->signal.activity, &s->activity);
+            return;
+        }
+    }
+    *VEC_PUSH(&w->sums) = (struct sum){step->job, step->restart, *s};
 }
 
 static struct step *step_free(struct step *s)
@@ -139,12 +170,15 @@ static bool is_number(const struct proc_environ *env, const char *name, uint32_t
     return true;
 }
 
-/* Its job, when it was started for one on this node. */
+/* Its job, when it was started for one on this node; where several clusters live on one machine,
+ * as in tests, SLURM_CONF says which it belongs to. */
 static bool job_of(const struct watch *w, const struct proc_environ *env, uint32_t *ret)
 {
     const char *node = proc_environ_get(env, "SLURMD_NODENAME");
+    const char *ours = getenv("SLURM_CONF"), *theirs = proc_environ_get(env, "SLURM_CONF");
 
-    return is_number(env, "SLURM_JOB_ID", ret) && node && streq(node, w->node);
+    return is_number(env, "SLURM_JOB_ID", ret) && node && streq(node, w->node) &&
+           (!ours || !theirs || streq(ours, theirs));
 }
 
 /* Which of those that leave have processes still: marks[i] belongs to leaving.v[i]. */
@@ -189,6 +223,9 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
     struct watch *w = userdata;
 
     sample_steps(w);
+    VEC_FOREACH (&w->sums, sum)
+        tell_activity(w, sum->job, sum->restart, &sum->signal);
+    w->sums.n = 0;
     look_for_gone(w);
     set_timer(w);
     return 0;
@@ -222,8 +259,7 @@ static bool has_stepd(const struct watch *w, const struct proc *stepd)
     return false;
 }
 
-static void add_step(struct watch *w, uint32_t job, uint32_t restart, const char *name,
-                     const struct proc *stepd)
+static void add_step(struct watch *w, uint32_t job, uint32_t restart, const struct proc *stepd)
 {
     struct step *s;
 
@@ -233,7 +269,6 @@ static void add_step(struct watch *w, uint32_t job, uint32_t restart, const char
     s->watch = w;
     s->job = job;
     s->restart = restart;
-    STR_COPY(s->name, name);
     s->stepd = *stepd;
     s->activity = activity_new(on_signal, s);
     activity_sample(s->activity, stepd->pid, mono_us(), 4 * w->every);
@@ -246,20 +281,18 @@ void watch_task(struct watch *w, const struct node_message *m)
     struct proc stepd;
 
     if (find_stepd((pid_t)m->task.pid, &stepd))
-        add_step(w, m->job, m->restart, m->step, &stepd);
+        add_step(w, m->job, m->restart, &stepd);
 }
 
 static void recover_task(struct watch *w, const struct proc *task, const struct proc *stepd)
 {
     _cleanup_proc_environ_ struct proc_environ env = {0};
     uint32_t job, restart = 0;
-    const char *step;
 
     if (proc_environ_read(task->pid, &env) < 0 || !job_of(w, &env, &job))
         return;
     is_number(&env, "SLURM_RESTART_COUNT", &restart);
-    step = proc_environ_get(&env, "SLURM_STEP_ID");
-    add_step(w, job, restart, step ? step : "batch", stepd);
+    add_step(w, job, restart, stepd);
 }
 
 void watch_recover(struct watch *w)
@@ -305,6 +338,7 @@ struct watch *watch_free(struct watch *w)
         step_free(*s);
     VEC_DONE(&w->steps);
     VEC_DONE(&w->leaving);
+    VEC_DONE(&w->sums);
     free(w);
     return NULL;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The way of a message: a line on a connection → opened by a reknit-seal → its address is one of
- * the node's (asked of another reknit-seal, for a resolver may hang, and remembered for a while) →
- * not told before → handed on, and acked. src/agent/uplink.c has the other end.
+/* The way of a message: a line on a connection → opened by a reknit-seal → it comes from where the
+ * scheduler says its node is (names are resolved by another reknit-seal, for that may hang, and
+ * remembered for a while) → not told before → handed on, and acked. src/agent/uplink.c has the
+ * other end.
  *
  * On one connection the order stays as it came: both helpers answer in the order of asking, and no
  * message passes one that waits for an address. A message names its node, and a connection is of
@@ -63,7 +64,6 @@ struct connection {
 
 struct agents {
     sd_event *event;
-    bool any_origin;
     struct agents_handlers handlers;
     void *ctx;
     struct sealer *opener, *resolver;
@@ -276,7 +276,7 @@ static void check_address(struct claim *claim, struct node *n)
         accept_message(c, n, claim->message);
         return;
     }
-    STR_PRINTF(why, "a message of node %s comes from %s, which is no address of that name", n->name,
+    STR_PRINTF(why, "a message of node %s comes from %s, which is not its address", n->name,
                origin_of(claim));
     n->resolved_us = 0; /* it may just have been given that address */
     refuse(c, why);
@@ -304,17 +304,17 @@ static void locate(struct claim *claim, struct node *n)
 {
     struct connection *c = claim->connection;
     bool known = n->resolved_us > 0 && mono_us() < n->resolved_us + ADDRESSES_FOR;
+    const char *address = c->agents->handlers.address(c->agents->ctx, n->name);
 
-    if (c->agents->any_origin) {
-        accept_message(c, n, claim->message);
-    } else if (known && c->resolving == 0) {
+    if (known && c->resolving == 0) {
         check_address(claim, n);
-    } else if (sealer_ask(c->agents->resolver, "resolve", n->name, on_resolved, claim) == 0) {
+    } else if (address &&
+               sealer_ask(c->agents->resolver, "resolve", address, on_resolved, claim) == 0) {
         c->pending++;
         c->resolving++;
         return;
     } else {
-        refuse(c, "too many names are being resolved: come again");
+        refuse(c, "its address cannot be looked up now");
     }
     claim_free(claim);
 }
@@ -338,6 +338,8 @@ static void take_opened(struct connection *c, const json_t *answer)
         refuse(c, "a message that was sealed for another connection");
     else if (!name || !name[0] || !streq(name, clean) || (c->node && !streq(name, c->node->name)))
         refuse(c, "a message of another node, or of none");
+    else if (!c->agents->handlers.address(c->agents->ctx, name))
+        refuse(c, "a message of a node that the scheduler does not have");
     else if (!(n = get_node(c->agents, name)))
         refuse(c, "there are too many nodes");
     else {
@@ -492,7 +494,6 @@ int agents_new(sd_event *event, const struct agents_config *config,
     int r;
 
     a->event = event;
-    a->any_origin = config->any_origin;
     a->handlers = *handlers;
     a->ctx = ctx;
     a->fd = -1;

@@ -14,11 +14,12 @@
 struct agents_config {
     const char *listen;      /* "ADDRESS:PORT", numbers; "[::]:PORT" for all of both kinds */
     const char *const *seal; /* argv of reknit-seal */
-    bool any_origin;         /* a message may come from any address: nodes that share one, and no
-                                protection against a root of another node */
 };
 
 struct agents_handlers {
+    /* What the scheduler calls the node by: an address, or a name to be resolved. NULL = there is
+     * no such node. */
+    const char *(*address)(void *ctx, const char *node);
     /* m->node is proven. */
     void (*message)(void *ctx, const struct node_message *m);
     /* The node's agent is connected (trouble NULL), is not any more, or was refused, and why. */

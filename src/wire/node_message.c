@@ -27,7 +27,6 @@ DEFINE_NAMES(node_message_kind, enum node_message_kind, kind_names);
 #define ON(kind) (1u << NODE_MESSAGE_##kind)
 #define TASKS    (ON(START) | ON(EXIT))
 #define OF_JOB   (TASKS | ON(ACTIVITY) | ON(GONE))
-#define OF_STEP  (TASKS | ON(ACTIVITY))
 
 struct member {
     const char *name;
@@ -47,7 +46,7 @@ static const struct member members[] = {
     {"time", ALL, AT(time_us), false, 0, 10000000000000000},
     {"job", OF_JOB, AT(job), false, 1, UINT32_MAX},
     {"restart", OF_JOB, AT(restart), false, 0, UINT16_MAX},
-    {"step", OF_STEP, AT(step), true, 0, 0},
+    {"step", TASKS, AT(step), true, 0, 0},
     {"rank", TASKS, AT(task.rank), false, 0, UINT32_MAX - 1},
     {"tasks", TASKS, AT(task.tasks), false, 0, UINT32_MAX - 1},
     {"local", TASKS, AT(task.local), false, -1, INT32_MAX},

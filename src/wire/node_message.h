@@ -18,7 +18,7 @@
 enum node_message_kind {
     NODE_MESSAGE_START,     /* a task was started */
     NODE_MESSAGE_EXIT,      /* a task has ended */
-    NODE_MESSAGE_ACTIVITY,  /* what a step's processes do on this node */
+    NODE_MESSAGE_ACTIVITY,  /* what an attempt's processes do on this node */
     NODE_MESSAGE_GONE,      /* no process of the attempt is left on this node */
     NODE_MESSAGE_HEARTBEAT, /* the agent lives */
     NODE_MESSAGE_MAX_KIND,
@@ -47,11 +47,12 @@ struct node_message {
     usec_t time_us;           /* the node's clock */
     uint32_t job;             /* the scheduler's number; 0 in a heartbeat */
     uint32_t restart;         /* START, EXIT: see docs/AGENT.md, the user may have changed it */
-    char step[NODE_STEP_LEN]; /* "" in a heartbeat, and of GONE */
+    char step[NODE_STEP_LEN]; /* START, EXIT */
     union {
         struct node_task task;
         struct node_heartbeat heartbeat;
-        struct signal signal; /* ACTIVITY: SIGNAL_ACTIVITY or SIGNAL_EXIT */
+        struct signal signal; /* ACTIVITY: SIGNAL_ACTIVITY, of all processes or one rank, or
+                                 SIGNAL_EXIT of one that lies dead */
     };
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* reknitd's end of the agents alone, for tests: usage: agents_listener ADDRESS:PORT any|own SEAL...
+/* reknitd's end of the agents alone, for tests: usage: agents_listener ADDRESS:PORT NODES SEAL...
+ * Every node is at that address, or, with NODES "own", where its name says.
  * Says what it hears in lines of JSON; the first says its port. Ends with its standard input. */
 
 #include "source/agents.h"
@@ -15,6 +16,13 @@ static void say(json_t *j)
     putchar('\n');
     fflush(stdout);
     json_decref(j);
+}
+
+static const char *own_address = "127.0.0.1";
+
+static const char *address_of(void *ctx, const char *node)
+{
+    return strcmp(node, "stranger") == 0 ? NULL : own_address ? own_address : node;
 }
 
 static void on_message(void *ctx, const struct node_message *m)
@@ -41,7 +49,7 @@ static int on_stdin(sd_event_source *s, int fd, uint32_t revents, void *userdata
 
 int main(int argc, char **argv)
 {
-    static const struct agents_handlers handlers = {on_message, on_node, on_refused};
+    static const struct agents_handlers handlers = {address_of, on_message, on_node, on_refused};
     struct agents_config c;
     struct agents *agents;
     struct agents_counts counts;
@@ -50,9 +58,9 @@ int main(int argc, char **argv)
 
     if (argc < 4 || sd_event_default(&event) < 0)
         return 2;
-    c = (struct agents_config){.listen = argv[1],
-                               .seal = (const char *const *)argv + 3,
-                               .any_origin = strcmp(argv[2], "any") == 0};
+    if (strcmp(argv[2], "own") == 0)
+        own_address = NULL;
+    c = (struct agents_config){.listen = argv[1], .seal = (const char *const *)argv + 3};
     if (agents_new(event, &c, &handlers, NULL, &agents, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);
         return 1;

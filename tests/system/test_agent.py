@@ -36,15 +36,16 @@ def place():
 
 
 class Program:
-    def __init__(self, argv):
+    def __init__(self, argv, env=None):
         self.process = subprocess.Popen([str(a) for a in argv], text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
         self.out, self.err = Lines(self.process.stdout), Lines(self.process.stderr)
 
     def close(self):
-        """By the end of its input, or SIGTERM; its status."""
+        """By the end of its input, where that means anything, or SIGTERM; its status."""
         self.process.stdin.close()
-        self.process.terminate()
+        if self.process.args[0] != str(LISTENER):
+            self.process.terminate()
         status = self.process.wait(20)
         self.out.text(), self.err.text()
         return status
@@ -59,8 +60,8 @@ class Place:
         self.socket = folder / "sock"
         self.seal = ["--key", self.key]
 
-    def start(self, *argv):
-        self.programs.append(Program(argv))
+    def start(self, *argv, env=None):
+        self.programs.append(Program(argv, env))
         return self.programs[-1]
 
     def munge(self):
@@ -264,6 +265,7 @@ def test_who_is_believed(place):
         (Impostor(place, listener.port), {"word": root.word}, "another connection"),
         (Impostor(place, listener.port), {"node": ""}, "of another node, or of none"),
         (Impostor(place, listener.port), {"node": "n\n1"}, "of another node, or of none"),
+        (Impostor(place, listener.port), {"node": "stranger"}, "that the scheduler does not have"),
     ):
         assert why in impostor.say(impostor.seal(**members))["refused"]
     other = Impostor(place, listener.port)
@@ -273,7 +275,7 @@ def test_who_is_believed(place):
     assert "refused" in changed.say(changed.seal()[:-20] + "AAAAAAAAAAAAAAAAAAA:")
     assert listener.close() == 0
     counts = json.loads(listener.out.lines[-1])
-    assert (counts["messages"], counts["duplicates"], counts["refused"]) == (1, 1, 7)
+    assert (counts["messages"], counts["duplicates"], counts["refused"]) == (1, 1, 8)
 
 
 def test_another_key_is_refused(place):
@@ -293,7 +295,7 @@ def test_the_address_must_be_the_nodes(place):
     assert good.say(good.seal(node="localhost")) == {"ack": 1}
     for name in ("no-such-node.invalid", "192.0.2.7"):
         bad = Impostor(place, listener.port)
-        assert "which is no address of" in bad.say(bad.seal(node=name))["refused"]
+        assert "which is not its address" in bad.say(bad.seal(node=name))["refused"]
 
 
 def test_a_key_that_others_can_read_is_none(place):
@@ -335,7 +337,7 @@ def test_on_a_real_cluster(place):
         listener = place.listener()
         for node in c.nodes:
             place.start(AGENT, "--to", f"127.0.0.1:{listener.port}", "--node", node, "--socket", place.folder / node,
-                        "--spool", place.folder / f"{node}.spool", "--sample", "300ms", *place.seal)
+                        "--spool", place.folder / f"{node}.spool", "--sample", "300ms", *place.seal, env=c.env)
             listener.out.expect(f'"node":"{node}","trouble":null')
         job = c.submit("srun -K -N2 -n2 bash -c 'while :; do :; done'", nodes=2)
         task = c.await_ranks(job, 2)[1]
@@ -346,7 +348,7 @@ def test_on_a_real_cluster(place):
                 if m.get("kind") == kind and members.items() <= m.items():
                     return m
 
-        await_true("activity", lambda: told("activity", job=job, step="0", node=task.node))
+        await_true("activity", lambda: told("activity", job=job, node=task.node))
         os.kill(task.pid, signal.SIGSTOP)
         stopped = await_true("the stop", lambda: next(
             (m for line in list(listener.out.lines) if (m := json.loads(line).get("message", {}).get("signal", {}))

@@ -59,8 +59,7 @@ static void test_bad_messages_change_nothing(void **state)
         "{\"v\":1,\"kind\":\"gone\",\"job\":1.5,\"restart\":0,\"node\":\"n\",\"time\":1}",
         "{\"v\":1,\"kind\":\"gone\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":-1}",
         "{\"v\":1,\"kind\":\"gone\",\"job\":1,\"restart\":0,\"node\":7,\"time\":1}",
-        "{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"step\":\"0123456789abcdef\","
-        "\"node\":\"n\",\"time\":1,\"signal\":{}}",
+        "{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":1}",
         "{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"step\":\"0\",\"node\":\"n\","
         "\"time\":1,\"signal\":{\"kind\":\"hit\"}}",
     };
@@ -75,7 +74,7 @@ static void test_bad_messages_change_nothing(void **state)
 
 static void test_an_agents_signal_is_an_agents(void **state)
 {
-    struct node_message m = {.kind = NODE_MESSAGE_ACTIVITY, .job = 1, .step = "0", .node = "n1"};
+    struct node_message m = {.kind = NODE_MESSAGE_ACTIVITY, .job = 1, .node = "n1"};
     struct node_message back;
     json_t *j;
 
