@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct verb verb_catalog, verb_config, verb_diagnose, verb_explain, verb_jobs,
-    verb_replay, verb_run;
+extern const struct verb verb_catalog, verb_config, verb_diagnose, verb_doctor, verb_explain,
+    verb_jobs, verb_replay, verb_run;
 
 static const struct verb *const verbs[] = {
-    &verb_diagnose, &verb_run,     &verb_jobs,   &verb_explain,
-    &verb_replay,   &verb_catalog, &verb_config, NULL,
+    &verb_diagnose, &verb_run,    &verb_jobs,   &verb_explain, &verb_replay,
+    &verb_catalog,  &verb_config, &verb_doctor, NULL,
 };
 
 static void print_help(void)

@@ -95,7 +95,7 @@ def test_the_installed_program_needs_nothing_beside_it(reknit, tmp_path):
 
 
 VALUED = {"run": "--name", "diagnose": "--node", "jobs": "--format", "explain": "--format",
-          "replay": "--format", "catalog": "--catalog"}
+          "replay": "--format", "catalog": "--catalog", "doctor": "--config"}
 
 
 def test_a_wrong_option_is_named_in_one_form(reknit):

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknitd, by its API, and what it says of itself: GET /v1/health. */
+
+#include "base/cleanup.h"
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define PATIENCE   (5 * USEC_PER_SEC)
+#define ANSWER_MAX (256 * 1024)
+
+static int connect_to(const char *path, int *ret)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -errno;
+    if (!STR_COPY(a.sun_path, path))
+        return -ENAMETOOLONG;
+    if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        return -errno;
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+/* Until the other side closes, as HTTP/1.0 has it. */
+static int read_all(int fd, struct strbuf *b)
+{
+    usec_t deadline = mono_us() + PATIENCE;
+    char block[4096];
+
+    while (b->len < ANSWER_MAX) {
+        struct pollfd p = {fd, POLLIN, 0};
+        usec_t left = deadline - mono_us();
+        ssize_t n;
+
+        if (left <= 0 || poll(&p, 1, (int)(left / USEC_PER_MSEC) + 1) == 0)
+            return -ETIMEDOUT;
+        n = recv(fd, block, sizeof(block), MSG_DONTWAIT);
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+            return -errno;
+        if (n > 0)
+            strbuf_add(b, block, (size_t)n);
+    }
+    return -EFBIG;
+}
+
+static int get(const char *socket_path, const char *what, json_t **ret)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+    _cleanup_(closep) int fd = -1;
+    char request[128];
+    const char *body;
+    int r = connect_to(socket_path, &fd);
+
+    STR_PRINTF(request, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", what);
+    if (r == 0 && send(fd, request, strlen(request), MSG_NOSIGNAL) < 0)
+        r = -errno;
+    r = r < 0 ? r : read_all(fd, &b);
+    if (r < 0)
+        return r;
+    body = strstr(strbuf_str(&b), "\r\n\r\n");
+    if (!body || !str_startswith(b.s, "HTTP/1.") || !strstr(b.s, " 200 "))
+        return -EPROTO;
+    *ret = json_loads(body + 4, 0, NULL);
+    return *ret ? 0 : -EPROTO;
+}
+
+static const char *text_of(const json_t *j, const char *key)
+{
+    const char *s = json_string_value(json_object_get(j, key));
+
+    return s ? s : "";
+}
+
+static void look_at_self(struct doctor *d, const json_t *health)
+{
+    const char *version = text_of(health, "version"), *tilt = text_of(health, "tilt");
+
+    if (!streq(version, REKNIT_VERSION))
+        doctor_row(d, DOCTOR_FAIL, "reknitd", "systemctl restart reknitd",
+                   "it runs, of release %s; this is " REKNIT_VERSION, version);
+    else if (*tilt)
+        doctor_row(d, DOCTOR_WARN, "reknitd", "see its log: journalctl -u reknitd",
+                   "it runs, but acts on nothing: %s", tilt);
+    else if (json_is_true(json_object_get(health, "frozen")))
+        doctor_row(d, DOCTOR_WARN, "reknitd", "reknit thaw", "it runs, and is frozen");
+    else
+        doctor_row(d, DOCTOR_OK, "reknitd", NULL, "it runs, in mode %s", text_of(health, "mode"));
+}
+
+static void look_at_its_links(struct doctor *d, const json_t *health)
+{
+    const json_t *adapter = json_object_get(health, "adapter");
+    json_int_t hung =
+        json_integer_value(json_object_get(json_object_get(health, "readers"), "hung"));
+
+    if (!json_is_true(json_object_get(adapter, "ok")))
+        doctor_row(d, DOCTOR_FAIL, "its adapter", "systemctl status reknitd reknit-spawner", "%s",
+                   text_of(adapter, "state"));
+    else
+        doctor_row(d, DOCTOR_OK, "its adapter", NULL, "%s", text_of(adapter, "state"));
+    if (hung > 0)
+        doctor_row(d, DOCTOR_WARN, "its readers", "are the users' file systems all there?",
+                   "%lld hang", (long long)hung);
+}
+
+static void look_at_agents(struct doctor *d, const json_t *health)
+{
+    const json_t *agents = json_object_get(health, "agents");
+
+    if (!*d->config->agents.listen)
+        doctor_row(d, DOCTOR_SKIP, "agents", NULL,
+                   "none are configured (agents.listen): nodes are known by logs and Slurm alone");
+    else if (!json_is_integer(agents))
+        doctor_row(d, DOCTOR_SKIP, "agents", "run doctor as an operator",
+                   "how many reknitd hears of is told to operators only");
+    else if (json_integer_value(agents) == 0)
+        doctor_row(d, DOCTOR_WARN, "agents", "systemctl status reknit-agent on a node; a firewall?",
+                   "reknitd hears of none");
+    else
+        doctor_row(d, DOCTOR_OK, "agents", NULL, "reknitd hears of %lld",
+                   (long long)json_integer_value(agents));
+}
+
+void doctor_daemon(struct doctor *d)
+{
+    json_t *health = NULL;
+    int r = get(d->config->api.socket, "/v1/health", &health);
+
+    if (r == -ENOENT || r == -ECONNREFUSED) {
+        doctor_row(d, DOCTOR_FAIL, "reknitd", "systemctl start reknitd", "it does not run (%s)",
+                   d->config->api.socket);
+    } else if (r < 0) {
+        doctor_row(d, DOCTOR_FAIL, "reknitd", "see its log: journalctl -u reknitd", "%s: %s",
+                   d->config->api.socket, strerror(-r));
+    } else {
+        look_at_self(d, health);
+        look_at_its_links(d, health);
+        look_at_agents(d, health);
+    }
+    json_decref(health);
+}
