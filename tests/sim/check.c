@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The invariants, and the journal of a run. */
+/* The invariants. */
 
 #include "check.h"
 
@@ -27,45 +27,11 @@ void machine_fail(const struct machine *m, const char *format, ...)
     exit(1);
 }
 
-/* The journal */
-
-static size_t event_size(const struct event *e)
-{
-    const struct field *body = event_body(e->kind);
-
-    return body ? body->offset + body->size : offsetof(struct event, policy);
-}
-
-void journal_add(struct journal *j, const struct event *e)
-{
-    *VEC_PUSH(&j->events) = xmemdup(e, event_size(e));
-}
-
-void journal_get(const struct journal *j, size_t i, struct event *ret)
-{
-    memset(ret, 0, sizeof(*ret));
-    memcpy(ret, j->events.v[i], event_size(j->events.v[i]));
-}
-
-void journal_done(struct journal *j)
-{
-    VEC_FOREACH (&j->events, e)
-        free(*e);
-    VEC_DONE(&j->events);
-}
-
 /* Folding and replaying */
 
 static struct core *fold_all(const struct machine *m)
 {
-    struct core *c = core_new();
-    struct event e;
-
-    for (size_t i = 0; i < m->journal.events.n; i++) {
-        journal_get(&m->journal, i, &e);
-        core_fold(c, &e);
-    }
-    return c;
+    return journal_fold(&m->journal);
 }
 
 static void compare(const struct machine *m, const struct event *a, const struct event *b,
@@ -93,27 +59,12 @@ void check_refold(struct machine *m)
     m->core = fold_all(m);
 }
 
-/* Inputs alone must make the same events again. */
 static void check_replay(const struct machine *m)
 {
-    _cleanup_(core_freep) struct core *c = core_new();
-    struct core_output out = {0};
-    struct event e;
+    char what[160];
 
-    for (size_t i = 0; i < m->journal.events.n;) {
-        journal_get(&m->journal, i++, &e);
-        if (!event_is_input(e.kind))
-            machine_fail(m, "replay derives fewer events: %llu is missing",
-                         (unsigned long long)e.seq);
-        core_step(c, &e, &out);
-        for (size_t k = 0; k < out.events.n; k++) {
-            if (i >= m->journal.events.n)
-                machine_fail(m, "replay derives more events");
-            journal_get(&m->journal, i++, &e);
-            compare(m, &e, &out.events.v[k], "replay");
-        }
-    }
-    core_output_done(&out);
+    if (!journal_replays(&m->journal, what))
+        machine_fail(m, "replay: %s", what);
 }
 
 void check_step(struct machine *m, const struct event *input, struct core_output *out)

@@ -24,26 +24,6 @@
 
 static const char job_name[] = "train";
 
-/* splitmix64: small, and the same everywhere. */
-uint64_t rng_next(struct rng *r)
-{
-    uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-int64_t rng_in(struct rng *r, int64_t least, int64_t most)
-{
-    return least + (int64_t)(rng_next(r) % (uint64_t)(most - least + 1));
-}
-
-bool rng_chance(struct rng *r, unsigned percent)
-{
-    return rng_next(r) % 100 < percent;
-}
-
 static usec_t between(struct machine *m, usec_t least, usec_t most)
 {
     return rng_in(&m->rng, least, most);

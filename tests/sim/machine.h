@@ -8,23 +8,10 @@
  * The machine knows the truth (who lives, what was really saved), and fails the run when what core
  * does is wrong by it. */
 
+#include "history.h"
+
 #include "core/core.h"
 #include "core/state/state.h"
-
-struct rng {
-    uint64_t state;
-};
-uint64_t rng_next(struct rng *r);
-int64_t rng_in(struct rng *r, int64_t least, int64_t most); /* both included */
-bool rng_chance(struct rng *r, unsigned percent);
-
-/* Events as a journal holds them, in no more bytes than each needs. */
-struct journal {
-    VEC(struct event *) events;
-};
-void journal_add(struct journal *j, const struct event *e);
-void journal_get(const struct journal *j, size_t i, struct event *ret);
-void journal_done(struct journal *j);
 
 enum trouble {
     FAIL_NEVER,

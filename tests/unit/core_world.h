@@ -5,6 +5,8 @@
 /* A world around the unmodified core, in virtual time: feeds inputs, ticks when core asks for it,
  * keeps every event in order, and checks after each step what must always hold. */
 
+#include "states.h"
+
 #include "core/core.h"
 #include "core/model/event_fields.h"
 #include "core/state/state.h"
@@ -73,8 +75,6 @@ void world_check_stop(const struct world *w, const char *rule, uint32_t used, ui
 
 /* Folds the log from `from` on, in a new core. */
 struct core *world_folded(const struct world *w, size_t n);
-/* "" or what differs between the states of the two. */
-const char *states_differ(const struct core *a, const struct core *b);
 
 #define IDLE_SAMPLE ((struct activity_fact){.processes = 4})
 #define BUSY_SAMPLE(interval)                                                                      \

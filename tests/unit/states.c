@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "states.h"
+
+#include "core/model/event_fields.h"
+#include "core/state/state.h"
+
+#include "base/str.h"
+
+#include <string.h>
+
+/* Everything of a job but what it points at. */
+static struct job plain(const struct job *j)
+{
+    struct job copy;
+
+    memcpy(&copy, j, sizeof(copy));
+    copy.attempt.evidence = NULL;
+    memset(&copy.pending, 0, sizeof(copy.pending));
+    return copy;
+}
+
+static const char *jobs_differ(const struct job *a, const struct job *b)
+{
+    struct job x = plain(a), y = plain(b);
+    char where[128];
+
+    if (memcmp(&x.attempt, &y.attempt, sizeof(x.attempt)) != 0)
+        return "attempt";
+    if (memcmp(&x.timing, &y.timing, sizeof(x.timing)) != 0)
+        return "timing";
+    if (memcmp(&x.ledger, &y.ledger, sizeof(x.ledger)) != 0)
+        return "ledger";
+    if (memcmp(&x, &y, sizeof(x)) != 0)
+        return "job";
+    if (!a->attempt.evidence != !b->attempt.evidence)
+        return "evidence";
+    if (a->pending.n != b->pending.n)
+        return "number of pending intents";
+    for (size_t i = 0; i < a->pending.n; i++)
+        if (event_differs(&a->pending.v[i], &b->pending.v[i], where)[0])
+            return "pending intent";
+    return "";
+}
+
+static bool deeds_differ(const deeds *a, const deeds *b)
+{
+    bool differ = a->n != b->n;
+
+    for (size_t i = 0; !differ && i < a->n; i++)
+        differ = a->v[i].at != b->v[i].at || !streq(a->v[i].name, b->v[i].name);
+    return differ;
+}
+
+const char *states_differ(const struct core *a, const struct core *b)
+{
+    const struct model *x = core_model(a), *y = core_model(b);
+
+    if (x->now != y->now || x->seq != y->seq || x->refused != y->refused)
+        return "time, seq or number of refused events";
+    if (memcmp(&x->policy, &y->policy, sizeof(x->policy)) != 0)
+        return "policy";
+    if (memcmp(&x->brakes, &y->brakes, sizeof(x->brakes)) != 0 || x->frozen != y->frozen)
+        return "brakes";
+    for (int k = 0; k < DEED_MAX; k++)
+        if (deeds_differ(&x->deeds[k], &y->deeds[k]))
+            return "deeds";
+    if (x->jobs.n != y->jobs.n)
+        return "number of jobs";
+    for (size_t i = 0; i < x->jobs.n; i++) {
+        const char *what = jobs_differ(x->jobs.v[i], y->jobs.v[i]);
+
+        if (what[0])
+            return what;
+    }
+    return core_deadline(a) == core_deadline(b) ? "" : "deadline";
+}
