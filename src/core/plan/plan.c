@@ -112,7 +112,7 @@ bool plan_ended(const struct model *m, const struct job *j, struct ended_facts *
 
         *ret = (struct ended_facts){.action = complete ? ACTION_COMPLETE : ACTION_STOP,
                                     .exit_code = a->exit.code};
-        return plan_sched_ended(j);
+        return plan_sched_ended(m, j);
     }
     if (j->state != JOB_DECIDED || action_restarts(a->decision.action))
         return false;

@@ -230,7 +230,7 @@ static usec_t cancel_due(const struct model *m, const struct job *j)
 
     if (!s->cancel_due || s->cancels >= TRIES_MAX || job_awaits(j, INTENT_CANCEL) || m->frozen)
         return USEC_NEVER;
-    if (sched_is_unwanted(j))
+    if (s->unwanted)
         return m->now;
     return wants_end(m, j) ? brakes_free_at(m, j) : USEC_NEVER;
 }
@@ -281,26 +281,33 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
     return true;
 }
 
-usec_t plan_sched_due(const struct model *m, const struct job *j)
-{
-    usec_t amending = sooner(reversal_due(m, j), amendment_due(m, j));
-    usec_t asking = sooner(requeue_due(m, j), cancel_due(m, j));
-
-    return sooner(sooner(asking, amending), sched_requeue_limit(j));
-}
-
-/* A job may come back for as long as its scheduler knows it; who has decided on an end need not
- * wait for that, unless a requeue may yet be done. */
-bool plan_sched_ended(const struct job *j)
+/* Somebody has decided on an end, and it is there. */
+static bool is_over(const struct job *j)
 {
     enum action action = j->attempt.decision.action;
     const struct look_facts *look = &j->sched.look;
 
-    if (!is_decided(j))
-        return false;
-    if (look->state == SCHED_FORGOTTEN)
-        return true;
     return j->state == JOB_DECIDED && (action == ACTION_STOP || action == ACTION_COMPLETE) &&
-           sched_has_ended(look->state) && !look->completing && j->sched.doubtful == 0 &&
+           sched_has_ended(look->state) && !look->completing &&
            (look->state == SCHED_CANCELLED || !sched_was_requeued(j));
+}
+
+usec_t plan_sched_due(const struct model *m, const struct job *j)
+{
+    usec_t amending = sooner(reversal_due(m, j), amendment_due(m, j));
+    usec_t asking = sooner(requeue_due(m, j), cancel_due(m, j));
+    usec_t waiting = sched_requeue_limit(j);
+
+    if (is_over(j) && !j->sched.look_due && !job_awaits(j, INTENT_REQUEUE))
+        waiting = sooner(waiting, j->sched.doubt_until);
+    return sooner(sooner(asking, amending), waiting);
+}
+
+/* A job may come back for as long as its scheduler knows it; who has decided on an end need not
+ * wait for that, unless a requeue may yet be done. */
+bool plan_sched_ended(const struct model *m, const struct job *j)
+{
+    if (j->sched.look.state == SCHED_FORGOTTEN)
+        return is_decided(j);
+    return is_over(j) && !sched_is_in_doubt(m, j);
 }

@@ -8,7 +8,7 @@
 bool plan_sched_intent(const struct model *m, const struct job *j, struct intent_facts *ret,
                        uint32_t *ret_attempt);
 usec_t plan_sched_due(const struct model *m, const struct job *j);
-bool plan_sched_ended(const struct job *j);
+bool plan_sched_ended(const struct model *m, const struct job *j);
 
 /* Whether anything may be done for the job now, and if not, why not (in ret, may be NULL). */
 bool plan_sched_may_act(const struct model *m, const struct job *j, char *ret, size_t size);

@@ -4,8 +4,9 @@
  *
  * An intent is only a wish: whether it was granted is seen by a later look, never taken from the
  * answer. After "done" and "unknown" alike a look is awaited, and what it does not show within a
- * while has not come about. A call that timed out may yet be carried out, much later: the restarts
- * that it would lead to are kept in mind (`doubtful`) until a look shows what became of it. */
+ * while has not come about. A call that timed out may yet be carried out, much later, when another
+ * that was made in its place has long been granted: so it is kept in mind for some minutes. Should
+ * the job be cancelled and come back then, that was us, and it is cancelled again. */
 
 #include "core/state/scheduled.h"
 
@@ -22,6 +23,8 @@
 #define VOIDS_MAX 5
 
 /* Whole seconds, told by clocks that may differ by one. */
+#define DOUBT_LASTS (5 * USEC_PER_MIN)
+
 #define BEGIN_SLACK (2 * USEC_PER_SEC)
 
 const struct policy *policy_of(const struct model *m, const struct job *j)
@@ -48,12 +51,12 @@ usec_t sched_requeue_limit(const struct job *j)
     return s->requeue_answered_at + REQUEUE_PATIENCE;
 }
 
-bool sched_is_unwanted(const struct job *j)
+bool sched_is_in_doubt(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    return j->scheduled && j->requested && s->doubtful > 0 && s->look.restarts >= s->doubtful &&
-           s->look.state != SCHED_NONE && !sched_has_ended(s->look.state);
+    return (s->requeue_to_come || s->doubts > 0) && s->look.state != SCHED_FORGOTTEN &&
+           (s->look_due || job_awaits(j, INTENT_REQUEUE) || m->now < s->doubt_until);
 }
 
 bool sched_has_recovered(const struct job *j)
@@ -147,7 +150,7 @@ static void forget_wishes(struct sched *s)
 /* Who starts a job again that was cancelled wants it again; unless that was us, by mistake. */
 static void renew_wish(struct job *j)
 {
-    if (j->sched.look.state == SCHED_CANCELLED || sched_is_unwanted(j))
+    if (j->sched.look.state == SCHED_CANCELLED || j->sched.unwanted)
         return;
     j->requested = false;
     j->request_signal = 0;
@@ -221,16 +224,28 @@ static void note_attempt(struct sched *s, const struct look_facts *look)
     s->node_lost |= look->state == SCHED_NODE_FAIL;
 }
 
-/* A requeue shows as more restarts. What happens to a job that was cancelled is still ours to mend
- * then; of any other, it was wanted. */
-static void settle_doubt(struct job *j)
+static bool lives(const struct look_facts *look)
+{
+    return look->state != SCHED_NONE && !sched_has_ended(look->state);
+}
+
+/* A requeue shows as more restarts: rather the one that was granted than one that was lost. */
+static void settle_doubt(struct model *m, struct job *j, uint32_t restarts_before)
 {
     struct sched *s = &j->sched;
+    bool doubted = sched_is_in_doubt(m, j);
 
-    if (s->look.state == SCHED_FORGOTTEN ||
-        (s->doubtful > 0 && s->look.restarts >= s->doubtful && !sched_is_unwanted(j))) {
-        s->doubtful = 0;
-        s->doubt_lasts = false;
+    if (s->look_due)
+        s->doubt_until = m->now + DOUBT_LASTS;
+    s->unwanted = lives(&s->look) && j->requested && (s->unwanted || doubted);
+    for (uint32_t n = restarts_before; n < s->look.restarts; n++) {
+        if (!s->requeue_to_come && s->doubts > 0)
+            s->doubts--;
+        s->requeue_to_come = false;
+    }
+    if (!doubted && !s->look_due) {
+        s->requeue_to_come = false;
+        s->doubts = 0;
     }
 }
 
@@ -254,12 +269,14 @@ static void see_it_wait(struct sched *s, usec_t now)
 bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
 {
     struct sched *s = &j->sched;
+    uint32_t before;
 
     if (!j->scheduled)
         return false;
+    before = s->look.restarts;
     s->look = *look;
     note_attempt(s, look);
-    settle_doubt(j);
+    settle_doubt(m, j, before);
     see_what_is_due(j);
     if (look->state != SCHED_PENDING || !sched_was_requeued(j) || look->completing)
         s->pending_since = USEC_NEVER;
@@ -319,8 +336,11 @@ void sched_decided(struct model *m, struct job *j, const struct event *e, enum j
 
     if (!j->scheduled)
         return;
-    if (overdue)
+    if (overdue) {
         j->starts_failed++;
+        s->doubts += s->requeue_to_come; /* granted, and lost */
+        s->requeue_to_come = false;
+    }
     s->decision = e->seq;
     s->of_verdict = before == JOB_JUDGED;
     s->approved = s->approved && !s->of_verdict;
@@ -358,7 +378,7 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
     case INTENT_REQUEUE:
         s->requeue_asked = true;
         s->requeue_answered_at = USEC_NEVER;
-        s->doubtful = e->intended.restarts + 1;
+        s->requeue_to_come = true;
         model_add_deed(m, DEED_ACTED, s->partition);
         return true;
     case INTENT_AMEND:
@@ -384,8 +404,6 @@ static void requeue_not_done(struct job *j, const struct result_facts *r, bool o
     struct sched *s = &j->sched;
     bool is_void = r->outcome == OUTCOME_VOID && s->voids < VOIDS_MAX;
 
-    if (!s->doubt_lasts)
-        s->doubtful = 0;
     if (!of_this_decision || sched_was_requeued(j))
         return;
     if (is_void || (s->look.completing && !s->not_while_completing)) {
@@ -409,7 +427,8 @@ void sched_result(struct model *m, struct job *j, const struct event *intent,
     case INTENT_REQUEUE:
         if (of_this_decision)
             s->requeue_answered_at = m->now;
-        s->doubt_lasts |= r->outcome == OUTCOME_UNKNOWN;
+        s->doubts += r->outcome == OUTCOME_UNKNOWN;
+        s->requeue_to_come &= r->outcome == OUTCOME_DONE;
         if (not_done)
             requeue_not_done(j, r, of_this_decision);
         break;

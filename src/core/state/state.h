@@ -141,9 +141,10 @@ struct sched {
     struct look_facts look; /* the last; state SCHED_NONE: none yet */
     bool look_due;          /* something was asked for, answered, and not looked for since */
     usec_t pending_since;   /* as the present attempt was first seen to wait; USEC_NEVER */
-    uint32_t doubtful;      /* restarts that a requeue leads to of which no look has shown what
-                               became of it, so that it may yet be done; 0 = there is none */
-    bool doubt_lasts;       /* ... whatever is answered to a later one */
+    bool requeue_to_come;   /* a requeue is not answered, or granted, and no look shows it yet */
+    uint32_t doubts;        /* so many were not answered: they may yet be done, long after */
+    usec_t doubt_until;     /* ... until then; counted from the look behind the answer */
+    bool unwanted;          /* it is back by one of them, although it was cancelled */
 
     /* Of the last attempt */
     uint32_t base_restarts;  /* more of them, and it was requeued since */
@@ -261,8 +262,8 @@ bool sched_begins_as_it_was(const struct job *j);
 /* A node that is to be kept out is not, as far as the last look shows. */
 bool sched_lacks_exclusions(const struct job *j);
 
-/* The job is back although it was cancelled, through a requeue of ours that was done late. */
-bool sched_is_unwanted(const struct job *j);
+/* Whether a requeue that was asked for may yet be done. */
+bool sched_is_in_doubt(const struct model *m, const struct job *j);
 
 /* It gets on again after all, and nothing was done about it yet. */
 bool sched_has_recovered(const struct job *j);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_TESTS_SIM_CLUSTER_H
+#define REKNIT_TESTS_SIM_CLUSTER_H
+
+/* A cluster in virtual time: the unmodified core, the translation of looks, a Slurm (slurm.h), an
+ * adapter that loses answers, people who cancel, hold and requeue, and a reknitd that is killed
+ * behind any event. All drawn from a seed.
+ *
+ *   cluster.c   time, the jobs' work, people
+ *   warden.c    reknitd as far as it stands between core and the adapter
+ *   inspect.c   what must hold */
+
+#include "slurm.h"
+
+#include "core/state/state.h"
+
+struct arg {
+    uint64_t a, b, c;
+    void *p;
+};
+
+struct cluster;
+
+struct happening {
+    usec_t at;
+    uint64_t order;
+    void (*happen)(struct cluster *c, struct arg arg);
+    struct arg arg;
+};
+
+/* What kind of cluster this is; constant during a run. */
+struct scene {
+    enum mode mode;
+    bool mode_changes, freezes;
+    unsigned lost, late; /* percent of actions: done but not answered; answered, and done later */
+    unsigned deaths;     /* of 10000 events */
+    unsigned bad_nodes;
+    nodeset bad;
+    bool rough; /* people interfere */
+    struct brakes brakes;
+    usec_t horizon; /* from then on nothing goes wrong any more */
+};
+
+/* Of reknitd: what it knows of a record besides core. */
+struct watched {
+    uint32_t id;
+    char key[JOB_NAME_LEN];
+    struct fake_job last; /* as it was shown */
+    bool successor;
+};
+
+/* Of one job that core knows, from its events. */
+struct story {
+    char key[JOB_NAME_LEN];
+    uint32_t index; /* of the fake job */
+    uint64_t decision;
+    unsigned requeues_of_decision;
+    uint32_t begun, judged; /* the last attempt */
+    unsigned restarts;      /* that reknit asked for and got */
+};
+
+struct cluster {
+    uint64_t seed;
+    struct rng rng;
+    bool trace;
+    struct scene scene;
+    struct slurm slurm;
+    usec_t now;
+    uint64_t order;
+    VEC(struct happening) heap;
+    usec_t deaf_until; /* slurmctld answers nobody */
+
+    struct core *core;
+    struct journal journal;
+    uint64_t seq;
+    VEC(struct watched) watch;
+    VEC(struct story) stories;
+    bool alive, full;
+    uint64_t life;                  /* of reknitd */
+    usec_t alive_since, well_since; /* since when its adapter was answered */
+    usec_t adapter_free_at, polled_at;
+    uint64_t seen_changes;
+    bool poll_waits;
+
+    unsigned requeues, cancels, deaths, attempts;
+};
+
+#define BEGINNING ((usec_t)1767225600 * USEC_PER_SEC) /* 2026-01-01 */
+
+void cluster_init(struct cluster *c, uint64_t seed, bool trace);
+void cluster_run(struct cluster *c);
+void cluster_done(struct cluster *c);
+
+void cluster_later(struct cluster *c, usec_t span, void (*happen)(struct cluster *, struct arg),
+                   struct arg arg);
+usec_t cluster_between(struct cluster *c, usec_t least, usec_t most);
+bool cluster_is_quiet(const struct cluster *c); /* nothing goes wrong any more */
+struct fake_job *cluster_job(const struct cluster *c, uint64_t index);
+void cluster_fail(const struct cluster *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+
+/* warden.c */
+void warden_begin(struct cluster *c, struct arg none);
+void warden_feed(struct cluster *c, struct event e);
+void warden_poll(struct cluster *c, struct arg life);
+/* The key of the job, while core follows this attempt of it; NULL = it does not. */
+const char *warden_follows(const struct cluster *c, const struct fake_job *f);
+
+/* inspect.c: each ends the program when something does not hold. */
+void inspect_step(struct cluster *c, const struct event *input, struct core_output *out);
+void inspect_derived(struct cluster *c, const struct event *e);
+void inspect_granted(struct cluster *c, const struct event *intent, struct fake_job *f, bool late);
+void inspect_begun(struct cluster *c, const struct fake_job *f);
+void inspect_forgotten(struct cluster *c, const struct fake_job *f);
+void inspect_waiting(struct cluster *c, const struct fake_job *f);
+void inspect_end(struct cluster *c);
+struct story *inspect_story(struct cluster *c, const char *key);
+
+#endif

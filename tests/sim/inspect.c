@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What must hold on a cluster, by the truth that Slurm's side of the simulation knows. */
+
+#include "cluster.h"
+
+#include "base/str.h"
+#include "core/model/event_fields.h"
+#include "core/plan/scheduled.h"
+#include "tests/unit/states.h"
+
+#include <stdio.h>
+
+#define S   USEC_PER_SEC
+#define MIN USEC_PER_MIN
+
+#define REFOLD_PER_MILLE 5
+#define REQUEUES_MAX     200 /* in the life of a job; its budgets are far below */
+
+static const struct job *job_named(const struct cluster *c, const char *key)
+{
+    return model_job(core_model(c->core), key);
+}
+
+struct story *inspect_story(struct cluster *c, const char *key)
+{
+    struct story *s;
+
+    VEC_FOREACH (&c->stories, known)
+        if (streq(known->key, key))
+            return known;
+    s = VEC_PUSH(&c->stories);
+    STR_COPY(s->key, key);
+    return s;
+}
+
+/* Each step */
+
+static void check_fold(struct cluster *c)
+{
+    _cleanup_(core_freep) struct core *folded = journal_fold(&c->journal);
+    const char *what = states_differ(c->core, folded);
+
+    if (what[0])
+        cluster_fail(c, "folding the journal gives another state: %s", what);
+}
+
+void inspect_step(struct cluster *c, const struct event *input, struct core_output *out)
+{
+    journal_add(&c->journal, input);
+    core_step(c->core, input, out);
+    VEC_FOREACH (&out->events, e)
+        journal_add(&c->journal, e);
+    if (core_deadline(c->core) <= c->now && input->kind == EVENT_TICK)
+        cluster_fail(c, "core wants a tick that has just been");
+    if (rng_in(&c->rng, 1, 1000) <= REFOLD_PER_MILLE && c->journal.events.n < 3000)
+        check_fold(c);
+}
+
+/* What core derives */
+
+static void check_decision(struct cluster *c, const struct event *e, const struct job *j)
+{
+    const struct decision_facts *d = &e->decision;
+
+    if (!d->rule[0] || !d->why[0] || d->action == ACTION_NONE)
+        cluster_fail(c, "a decision about %s without a reason", e->job);
+    if (action_restarts(d->action) && j->requested)
+        cluster_fail(c, "%s was cancelled, and is to be restarted", e->job);
+    if (action_restarts(d->action) && d->used > d->allowed)
+        cluster_fail(c, "%s: beyond the budget of %s", e->job, d->rule);
+}
+
+static bool takes_back(const struct event *e)
+{
+    return e->intended.intent == INTENT_AMEND && e->intended.n_nodes == 0;
+}
+
+static void check_intent(struct cluster *c, const struct event *e, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+    enum intent intent = e->intended.intent;
+    bool mends = takes_back(e) || s->unwanted;
+
+    if (intent == INTENT_INSPECT)
+        return;
+    if (core_model(c->core)->frozen)
+        cluster_fail(c, "%s of %s while frozen", intent_name(intent), e->job);
+    if (s->mode <= MODE_OBSERVE && !mends)
+        cluster_fail(c, "%s of %s, which is only observed", intent_name(intent), e->job);
+    if (s->interactive)
+        cluster_fail(c, "%s of %s, which is interactive", intent_name(intent), e->job);
+    if (intent == INTENT_KILL || intent == INTENT_START)
+        cluster_fail(c, "%s of a scheduler's job", intent_name(intent));
+    if (intent == INTENT_ARM || mends)
+        return;
+    if (j->attempt.decision.mode <= MODE_OBSERVE || s->rejected)
+        cluster_fail(c, "%s of %s: was observed or rejected", intent_name(intent), e->job);
+    if ((j->attempt.decision.mode == MODE_PROPOSE || s->mode == MODE_PROPOSE) && !s->approved)
+        cluster_fail(c, "%s of %s was not approved", intent_name(intent), e->job);
+    if (intent == INTENT_CANCEL)
+        return;
+    if (!action_restarts(j->attempt.decision.action))
+        cluster_fail(c, "%s of %s, which is not to be restarted", intent_name(intent), e->job);
+    if (j->requested || s->look.state == SCHED_CANCELLED)
+        cluster_fail(c, "%s of %s, which was cancelled", intent_name(intent), e->job);
+}
+
+void inspect_derived(struct cluster *c, const struct event *e)
+{
+    struct story *t = inspect_story(c, e->job);
+    const struct job *j = job_named(c, e->job);
+
+    if (!j)
+        cluster_fail(c, "%s of an unknown job", event_kind_name(e->kind));
+    if (e->kind == EVENT_DECISION) {
+        check_decision(c, e, j);
+        t->decision = e->seq;
+        t->requeues_of_decision = 0;
+    } else if (e->kind == EVENT_INTENT) {
+        check_intent(c, e, j);
+        t->requeues_of_decision += e->intended.intent == INTENT_REQUEUE;
+        c->requeues += e->intended.intent == INTENT_REQUEUE;
+        c->cancels += e->intended.intent == INTENT_CANCEL;
+        /* void costs nothing, and has a limit */
+        if (t->requeues_of_decision > 8)
+            cluster_fail(c, "%s: %u requeues for one decision", e->job, t->requeues_of_decision);
+    } else if (e->kind == EVENT_VERDICT) {
+        t->judged = e->attempt;
+    }
+}
+
+/* What the scheduler grants */
+
+static struct story *story_of(struct cluster *c, const struct event *intent)
+{
+    return inspect_story(c, intent->job);
+}
+
+void inspect_granted(struct cluster *c, const struct event *intent, struct fake_job *f, bool late)
+{
+    struct story *t = story_of(c, intent);
+
+    if (t->index != f->index)
+        cluster_fail(c, "%s meant job %u, and met another of its number", intent->job, f->id);
+    switch (intent->intended.intent) {
+    case INTENT_REQUEUE:
+        if (f->cancelled && !late)
+            cluster_fail(c, "%s was cancelled, and requeued", intent->job);
+        if (++t->restarts > REQUEUES_MAX)
+            cluster_fail(c, "%s was requeued %u times", intent->job, t->restarts);
+        f->starts_of_reknit++;
+        break;
+    case INTENT_CANCEL:
+        if (!late && f->restarts != intent->intended.restarts)
+            cluster_fail(c, "%s: another attempt was cancelled", intent->job);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Whoever set the start time last answers for it. */
+void inspect_begun(struct cluster *c, const struct fake_job *f)
+{
+    if (f->began_by == BY_REKNIT && f->restarts > 0 && f->start - f->queued_at < 2 * S)
+        cluster_fail(c, "job %u was started %lld ms after its requeue", f->id,
+                     (long long)(f->start - f->queued_at) / USEC_PER_MSEC);
+}
+
+/* Only because of us it cannot run. */
+void inspect_waiting(struct cluster *c, const struct fake_job *f)
+{
+    usec_t since = f->constrained_at > c->alive_since ? f->constrained_at : c->alive_since;
+    nodeset possible = (((nodeset)1 << NODES) - 1) & ~f->own_exclude;
+    bool own_fault = count_nodes(possible) < f->need || (f->required & ~possible);
+
+    if (own_fault || f->constrained_at == USEC_NEVER || !c->alive || f->held ||
+        core_model(c->core)->frozen)
+        return;
+    if (c->deaf_until > since)
+        since = c->deaf_until;
+    if (c->now - since > 30 * MIN)
+        cluster_fail(c, "job %u cannot run, because of nodes that were kept out", f->id);
+}
+
+/* The end */
+
+static void check_cancelled(struct cluster *c, const struct fake_job *f)
+{
+    if (f->cancelled && !sched_has_ended(f->state))
+        cluster_fail(c, "job %u was cancelled, and is back", f->id);
+}
+
+static void check_story(struct cluster *c, const struct story *t)
+{
+    const struct job *j = job_named(c, t->key);
+
+    if (!j)
+        return;
+    if (j->state != JOB_ENDED)
+        cluster_fail(c, "%s is %s at the end of all days (%s, %s)", t->key,
+                     job_state_name(j->state), sched_state_name(j->sched.look.state),
+                     j->attempt.decision.rule);
+    if (j->attempt.number > 0 && t->judged != j->attempt.number)
+        cluster_fail(c, "%s: attempt %u was never judged", t->key, j->attempt.number);
+    if (j->attempt.decision.rule[0] == '\0')
+        cluster_fail(c, "%s ended without a decision", t->key);
+}
+
+void inspect_end(struct cluster *c)
+{
+    char what[160];
+
+    VEC_FOREACH (&c->slurm.jobs, f)
+        check_cancelled(c, *f);
+    VEC_FOREACH (&c->stories, t)
+        check_story(c, t);
+    if (core_deadline(c->core) != USEC_NEVER)
+        cluster_fail(c, "all has ended, but there is a deadline");
+    check_fold(c);
+    if (!journal_replays(&c->journal, what))
+        cluster_fail(c, "replay: %s", what);
+}
+
+/* Left behind: it failed, should have been started again, and nothing stood in the way until the
+ * scheduler forgot it. */
+static bool has_excuse(const struct cluster *c, const struct fake_job *f, const struct job *j)
+{
+    const struct brakes *b = &c->scene.brakes;
+    usec_t well = c->alive_since > c->deaf_until ? c->alive_since : c->deaf_until;
+    char why[128];
+
+    return !c->alive || well > f->end || b->actions_per_hour || b->storm_jobs ||
+           b->actions_per_partition_hour || c->scene.freezes || c->scene.mode_changes ||
+           c->scene.lost || c->scene.late || j->sched.look.restarts != f->restarts ||
+           !plan_sched_may_act(core_model(c->core), j, why, sizeof(why));
+}
+
+void inspect_forgotten(struct cluster *c, const struct fake_job *f)
+{
+    VEC_FOREACH (&c->stories, t) {
+        const struct job *j = job_named(c, t->key);
+
+        if (t->index != f->index || !j || f->cancelled || has_excuse(c, f, j))
+            continue;
+        if ((j->state == JOB_DECIDED || j->state == JOB_STARTING) &&
+            action_restarts(j->attempt.decision.action))
+            cluster_fail(c, "%s was left behind: %s, %s", t->key, job_state_name(j->state),
+                         j->attempt.decision.rule);
+    }
+}

@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknitd, as far as it stands between core and a scheduler (src/daemon/sched.c, act.c): it polls,
+ * finds jobs again by number and submission, translates, hands intents to the adapter, tells
+ * results and looks again. Everything in it is lost when it is killed, which may be behind any
+ * event. */
+
+#include "cluster.h"
+
+#include "base/str.h"
+#include "core/model/event_fields.h"
+#include "source/sched_events.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define S           USEC_PER_SEC
+#define POLL_EVERY  (5 * S)
+#define POLL_SOON   (1 * S)
+#define DEADLINE    (15 * S)
+#define LATENCY_MAX (30 * USEC_PER_MSEC)
+
+/* The record of a job, as the adapter's answer is parsed */
+
+static void name_node(uint32_t i, char ret[NODE_NAME_LEN])
+{
+    str_printf(ret, NODE_NAME_LEN, "n%u", i);
+}
+
+static json_t *names_of(nodeset set)
+{
+    json_t *list = json_array();
+    char name[NODE_NAME_LEN];
+
+    for (uint32_t i = 0; i < NODES; i++) {
+        name_node(i, name);
+        if (set & (nodeset)1 << i)
+            json_array_append_new(list, json_string(name));
+    }
+    return list;
+}
+
+static void list_nodes(nodeset set, char *ret, size_t size)
+{
+    char name[NODE_NAME_LEN];
+    size_t n = 0;
+
+    ret[0] = '\0';
+    for (uint32_t i = 0; i < NODES; i++) {
+        if (!(set & (nodeset)1 << i))
+            continue;
+        name_node(i, name);
+        n += (size_t)snprintf(ret + n, size - n, "%s%s", n ? "," : "", name);
+    }
+}
+
+struct record {
+    struct sched_job r;
+    char nodes[256], name[16];
+};
+
+static void fill_record(const struct fake_job *f, struct record *ret)
+{
+    struct sched_job *r = &ret->r;
+
+    memset(ret, 0, sizeof(*ret));
+    r->label = r->user = r->account = r->qos = r->comment = r->dependency = "";
+    r->command = r->work_dir = r->std_out = r->std_err = r->failed_node = r->batch_host = "";
+    STR_COPY(ret->name, f->name);
+    list_nodes(f->state == SCHED_PENDING ? 0 : f->ran_on, ret->nodes, sizeof(ret->nodes));
+    r->name = ret->name;
+    r->nodes = ret->nodes;
+    r->partition = f->id % 2 ? "odd" : "even";
+    r->reason = f->launch_failed ? "JobLaunchFailure" : "None";
+    r->reason_kind = f->launch_failed ? "launch" : f->constrained ? "constraints" : "none";
+    r->id = f->id;
+    r->uid = f->uid;
+    r->batch = f->batch;
+    r->requeue = f->may_requeue;
+    r->completing = f->completing;
+    r->held = f->held;
+    r->state = f->state;
+    r->restarts = f->restarts;
+    r->n_nodes = f->need;
+    r->n_tasks = f->need;
+    r->submit = f->submit / S;
+    r->eligible = f->begin / S;
+    r->start = f->start / S;
+    r->end = f->end / S;
+    r->exit_code = f->exit_code;
+    r->exclude = names_of(f->exclude);
+    r->required = names_of(f->required);
+}
+
+static void record_done(struct record *r)
+{
+    json_decref(r->r.exclude);
+    json_decref(r->r.required);
+}
+
+/* Watching */
+
+static struct watched *find_watched(struct cluster *c, uint32_t id)
+{
+    VEC_FOREACH (&c->watch, w)
+        if (w->id == id)
+            return w;
+    return NULL;
+}
+
+static void drop_watched(struct cluster *c, uint32_t id)
+{
+    for (size_t i = c->watch.n; i-- > 0;)
+        if (c->watch.v[i].id == id)
+            VEC_REMOVE(&c->watch, i);
+}
+
+static void emit(void *ctx, const struct event *e)
+{
+    warden_feed(ctx, *e);
+}
+
+static const struct job *job_named(const struct cluster *c, const char *key)
+{
+    return model_job(core_model(c->core), key);
+}
+
+/* Of the jobs in core's state with this number, the one that can have become this record. */
+static bool recall_key(const struct cluster *c, const struct sched_job *r, char *ret)
+{
+    const struct model *m = core_model(c->core);
+    const struct job *best = NULL;
+    char prefix[16];
+
+    STR_PRINTF(prefix, "%" PRIu32 "-", r->id);
+    VEC_FOREACH (&m->jobs, job) {
+        const struct look_facts *l = &(*job)->sched.look;
+        usec_t submit = r->submit * S;
+
+        if (strncmp((*job)->name, prefix, strlen(prefix)) != 0)
+            continue;
+        if (r->restarts > l->restarts ? submit >= l->submitted
+                                      : r->restarts == l->restarts && submit == l->submitted)
+            best = *job;
+    }
+    if (best)
+        str_copy(ret, JOB_NAME_LEN, best->name);
+    return best != NULL;
+}
+
+static void tell_mode(struct cluster *c, const char *key, enum mode mode)
+{
+    struct event e = {.kind = EVENT_MODE};
+    const struct job *j = job_named(c, key);
+
+    if (!j || j->sched.mode == mode)
+        return;
+    STR_COPY(e.job, key);
+    e.mode.mode = mode;
+    warden_feed(c, e);
+}
+
+static void follow_to_the_end(struct cluster *c, struct arg arg)
+{
+    struct event e = {.kind = EVENT_LOGS_DRAINED, .attempt = (uint32_t)arg.b};
+
+    if (arg.c == c->life) {
+        STR_COPY(e.job, arg.p);
+        warden_feed(c, e);
+    }
+    free(arg.p);
+}
+
+static void translate(struct cluster *c, const char *key, const struct sched_job *r, bool successor)
+{
+    struct sched_around around = {.down_node = "", .successor = successor};
+    const struct job *j;
+    bool was_gone;
+
+    if (!job_named(c, key)) {
+        sched_translate(r, &around, NULL, key, emit, c);
+        tell_mode(c, key, c->scene.mode);
+    }
+    j = c->alive ? job_named(c, key) : NULL;
+    if (!j)
+        return;
+    was_gone = j->attempt.gone;
+    sched_translate(r, &around, j, key, emit, c);
+    if (c->alive && j->attempt.gone && !was_gone && rng_chance(&c->rng, 90))
+        cluster_later(c, cluster_between(c, 0, S), follow_to_the_end,
+                      (struct arg){.b = j->attempt.number, .c = c->life, .p = xstrdup(key)});
+}
+
+static void forget(struct cluster *c, const char *key, uint32_t id)
+{
+    const struct job *j = job_named(c, key);
+
+    if (j)
+        sched_translate_gone(j, emit, c);
+    drop_watched(c, id);
+}
+
+static void take_record(struct cluster *c, const struct fake_job *f)
+{
+    struct watched *w = find_watched(c, f->id);
+    struct record now, before;
+    char key[JOB_NAME_LEN];
+    bool same = true;
+
+    fill_record(f, &now);
+    if (w) {
+        fill_record(&w->last, &before);
+        same = sched_job_is_same(&before.r, &now.r);
+        record_done(&before);
+    }
+    if (w && !same) {
+        STR_COPY(key, w->key);
+        forget(c, key, f->id);
+        w = NULL;
+    }
+    if (!w) {
+        w = VEC_PUSH(&c->watch);
+        w->id = f->id;
+        if (!recall_key(c, &now.r, w->key))
+            sched_job_key(&now.r, w->key);
+    }
+    w->last = *f;
+    STR_COPY(key, w->key);
+    inspect_story(c, key)->index = f->index;
+    translate(c, key, &now.r, w->successor);
+    record_done(&now);
+}
+
+const char *warden_follows(const struct cluster *c, const struct fake_job *f)
+{
+    if (!c->alive)
+        return NULL;
+    VEC_FOREACH (&c->watch, w) {
+        const struct job *j = job_named(c, w->key);
+
+        if (w->id == f->id && w->last.index == f->index && j &&
+            j->attempt.number == f->restarts + 1 &&
+            (j->state == JOB_RUNNING || j->state == JOB_ENDING || j->state == JOB_DECIDED))
+            return w->key;
+    }
+    return NULL;
+}
+
+/* Polling */
+
+static bool is_pressing(const struct cluster *c)
+{
+    VEC_FOREACH (&c->watch, w) {
+        const struct job *j = job_named(c, w->key);
+
+        if (j && (j->sched.look_due || j->state == JOB_ENDING || j->state == JOB_JUDGED ||
+                  j->state == JOB_DECIDED || j->state == JOB_STARTING))
+            return true;
+    }
+    return false;
+}
+
+static void poll_later(struct cluster *c)
+{
+    if (c->alive)
+        cluster_later(c, is_pressing(c) ? POLL_SOON : POLL_EVERY, warden_poll,
+                      (struct arg){.a = c->life});
+}
+
+/* Core knows jobs that were forgotten while nobody looked, and wishes that nobody will answer. */
+static void settle_the_past(struct cluster *c)
+{
+    const struct model *m = core_model(c->core);
+
+    for (size_t i = 0; c->alive && i < m->jobs.n; i++) {
+        const struct job *j = m->jobs.v[i];
+        bool watched = false;
+
+        VEC_FOREACH (&c->watch, w)
+            watched |= streq(w->key, j->name);
+        if (!watched && j->state != JOB_ENDED)
+            sched_translate_gone(j, emit, c);
+        while (c->alive && j->pending.n > 0) {
+            struct event e = {.kind = EVENT_RESULT, .attempt = j->pending.v[0].attempt};
+
+            STR_COPY(e.job, j->name);
+            e.result =
+                (struct result_facts){.intent = j->pending.v[0].seq, .outcome = OUTCOME_UNKNOWN};
+            warden_feed(c, e);
+        }
+    }
+}
+
+static bool is_listed(const struct slurm *s, uint32_t id)
+{
+    return slurm_find(s, id) != NULL;
+}
+
+static void take_all(struct cluster *c)
+{
+    for (size_t i = 0; c->alive && i < c->slurm.jobs.n; i++)
+        if (!c->slurm.jobs.v[i]->forgotten)
+            take_record(c, c->slurm.jobs.v[i]);
+    for (size_t i = c->watch.n; c->alive && i-- > 0;) {
+        struct watched w = c->watch.v[i];
+
+        if (!is_listed(&c->slurm, w.id))
+            forget(c, w.key, w.id);
+    }
+}
+
+void warden_poll(struct cluster *c, struct arg life)
+{
+    if (!c->alive || life.a != c->life)
+        return;
+    if (c->now < c->deaf_until || c->now < c->adapter_free_at) {
+        poll_later(c);
+        return;
+    }
+    take_all(c);
+    if (c->alive && !c->full) {
+        settle_the_past(c);
+        c->full = true;
+    }
+    poll_later(c);
+}
+
+/* Acting */
+
+static nodeset nodes_named(const struct intent_facts *f)
+{
+    nodeset set = 0;
+    char name[NODE_NAME_LEN];
+
+    for (uint32_t n = 0; n < f->n_nodes; n++)
+        for (uint32_t i = 0; i < NODES; i++) {
+            name_node(i, name);
+            if (streq(name, f->nodes[n]))
+                set |= (nodeset)1 << i;
+        }
+    return set;
+}
+
+/* As Slurm does it, whenever it gets round to it. */
+static enum answer execute(struct cluster *c, const struct event *e, struct fake_job *f, bool late)
+{
+    enum answer a = ANSWER_REFUSED;
+
+    switch (e->intended.intent) {
+    case INTENT_REQUEUE:
+        a = slurm_requeue(&c->slurm, f, BY_REKNIT);
+        break;
+    case INTENT_CANCEL:
+        a = slurm_cancel(&c->slurm, f);
+        break;
+    case INTENT_ARM:
+        a = slurm_set_requeue(&c->slurm, f);
+        break;
+    case INTENT_AMEND:
+        a = slurm_amend(&c->slurm, f, f->own_exclude | (nodes_named(&e->intended) & ~f->required),
+                        e->intended.not_before, BY_REKNIT);
+        break;
+    default:
+        break;
+    }
+    if (a == ANSWER_OK)
+        inspect_granted(c, e, f, late);
+    return a;
+}
+
+/* What the adapter is sent: the intent, and which job it means. */
+struct errand {
+    struct event intent;
+    uint32_t id;
+    int64_t submit;
+    bool known;
+};
+
+static struct errand *make_errand(struct cluster *c, const struct event *intent)
+{
+    struct errand *q = xnew(struct errand);
+
+    q->intent = *intent;
+    VEC_FOREACH (&c->watch, w) {
+        if (!streq(w->key, intent->job))
+            continue;
+        q->id = w->id;
+        q->submit = w->last.submit / S;
+        q->known = true;
+    }
+    return q;
+}
+
+/* What it looks at immediately before. */
+static bool is_as_expected(const struct errand *q, const struct fake_job *f)
+{
+    bool same = f->restarts == q->intent.intended.restarts && f->submit / S == q->submit;
+
+    switch (q->intent.intended.intent) {
+    case INTENT_REQUEUE:
+        return same && f->state != SCHED_COMPLETED && f->state != SCHED_CANCELLED &&
+               f->state != SCHED_PENDING;
+    case INTENT_AMEND:
+        return same && f->state == SCHED_PENDING && !f->held && !f->completing;
+    case INTENT_CANCEL: /* also of what waits */
+        return same && (slurm_runs(f) || f->state == SCHED_PENDING);
+    default:
+        return same && slurm_runs(f);
+    }
+}
+
+static bool has_intent(const struct cluster *c, const char *key, uint64_t seq)
+{
+    const struct job *j = job_named(c, key);
+
+    if (!j)
+        return false;
+    VEC_FOREACH (&j->pending, p)
+        if (p->seq == seq)
+            return true;
+    return false;
+}
+
+struct telling {
+    struct event intent;
+    enum outcome outcome;
+};
+
+static void tell_result(struct cluster *c, struct arg arg)
+{
+    struct telling *t = arg.p;
+    struct event e = {.kind = EVENT_RESULT, .attempt = t->intent.attempt};
+    struct watched *w = NULL;
+    struct fake_job *f;
+
+    if (c->alive && arg.a == c->life) {
+        STR_COPY(e.job, t->intent.job);
+        e.result = (struct result_facts){.intent = t->intent.seq, .outcome = t->outcome};
+        STR_COPY(e.result.detail, "as drawn");
+        warden_feed(c, e);
+        for (size_t i = 0; i < c->watch.n; i++)
+            if (streq(c->watch.v[i].key, t->intent.job))
+                w = &c->watch.v[i];
+        f = w && c->now >= c->deaf_until ? slurm_find(&c->slurm, w->id) : NULL;
+        if (c->alive && f)
+            take_record(c, f);
+    }
+    free(t);
+}
+
+static void tell_later(struct cluster *c, uint64_t life, const struct event *intent,
+                       enum outcome outcome, usec_t span)
+{
+    struct telling *t = xnew(struct telling);
+
+    t->intent = *intent;
+    t->outcome = outcome;
+    c->adapter_free_at = c->now + span;
+    cluster_later(c, span, tell_result, (struct arg){.a = life, .p = t});
+}
+
+struct late_deed {
+    struct event intent;
+    uint32_t index;
+};
+
+static void do_late(struct cluster *c, struct arg arg)
+{
+    struct late_deed *d = arg.p;
+
+    execute(c, &d->intent, cluster_job(c, d->index), true);
+    free(d);
+}
+
+static enum outcome outcome_of(enum answer a)
+{
+    return a == ANSWER_OK || a == ANSWER_ALREADY ? OUTCOME_DONE : OUTCOME_FAILED;
+}
+
+/* Answered as unknown; done some time, or not. */
+static void serve_late(struct cluster *c, const struct errand *q, struct fake_job *f,
+                       uint64_t life)
+{
+    struct late_deed *d;
+
+    if (rng_chance(&c->rng, 70)) {
+        d = xnew(struct late_deed);
+        *d = (struct late_deed){q->intent, f->index};
+        cluster_later(c, cluster_between(c, 0, 200 * S), do_late, (struct arg){.p = d});
+    }
+    tell_later(c, life, &q->intent, OUTCOME_UNKNOWN, DEADLINE);
+}
+
+static void serve(struct cluster *c, const struct errand *q, uint64_t life)
+{
+    struct fake_job *f = q->known ? slurm_find(&c->slurm, q->id) : NULL;
+    bool fair = cluster_is_quiet(c);
+
+    if (c->now < c->deaf_until) {
+        tell_later(c, life, &q->intent, OUTCOME_VOID, 9 * S);
+    } else if (!f) {
+        tell_later(c, life, &q->intent, OUTCOME_FAILED, 0);
+    } else if (!is_as_expected(q, f)) {
+        tell_later(c, life, &q->intent, OUTCOME_VOID, 0);
+    } else if (!fair && rng_chance(&c->rng, c->scene.late)) {
+        serve_late(c, q, f, life);
+    } else {
+        enum answer a = execute(c, &q->intent, f, false);
+        bool lost = !fair && rng_chance(&c->rng, c->scene.lost);
+
+        tell_later(c, life, &q->intent, lost ? OUTCOME_UNKNOWN : outcome_of(a),
+                   lost ? DEADLINE : cluster_between(c, 0, LATENCY_MAX));
+    }
+}
+
+/* An adapter whose reknitd was killed may still get to it, and then nobody hears of it. */
+static void act(struct cluster *c, struct arg arg)
+{
+    struct errand *q = arg.p;
+    bool orphan = !c->alive || arg.a != c->life;
+
+    if (!orphan && c->now < c->adapter_free_at) {
+        cluster_later(c, c->adapter_free_at - c->now, act, arg);
+        return;
+    }
+    if (!orphan && q->intent.intended.intent == INTENT_INSPECT)
+        tell_later(c, arg.a, &q->intent, OUTCOME_DONE, 0);
+    else if (orphan ? rng_chance(&c->rng, 50) : has_intent(c, q->intent.job, q->intent.seq))
+        serve(c, q, arg.a);
+    free(q);
+}
+
+/* Life and death */
+
+static void die(struct cluster *c)
+{
+    c->alive = false;
+    c->watch.n = 0;
+    c->deaths++;
+    cluster_later(c, cluster_between(c, 0, rng_chance(&c->rng, 20) ? 1200 * S : 20 * S),
+                  warden_begin, (struct arg){0});
+}
+
+static bool fate(struct cluster *c)
+{
+    return !cluster_is_quiet(c) && rng_in(&c->rng, 1, 10000) <= c->scene.deaths;
+}
+
+/* Killed before its intents leave, or behind that. */
+static void hand_over(struct cluster *c, const struct core_output *out)
+{
+    bool doomed = fate(c);
+
+    if (doomed && rng_chance(&c->rng, 50)) {
+        die(c);
+        return;
+    }
+    VEC_FOREACH (&out->events, e)
+        if (e->kind == EVENT_INTENT)
+            cluster_later(c, cluster_between(c, 0, LATENCY_MAX), act,
+                          (struct arg){.a = c->life, .p = make_errand(c, e)});
+    if (doomed)
+        die(c);
+}
+
+static void trace(const struct cluster *c, const struct event *e)
+{
+    _cleanup_strbuf_ struct strbuf text = {0};
+    const struct field *body = event_body(e->kind);
+    char at[DURATION_TEXT_MAX];
+
+    if (!c->trace)
+        return;
+    if (body)
+        fields_print(body->sub, (const char *)e + body->offset, &text);
+    printf("%14s %5llu %s%s %s #%u %.260s\n", duration_format(e->time_us - BEGINNING, at),
+           (unsigned long long)e->seq, event_is_input(e->kind) ? "" : "  ",
+           event_kind_name(e->kind), e->job, e->attempt, strbuf_str(&text));
+}
+
+void warden_feed(struct cluster *c, struct event e)
+{
+    struct core_output out = {0};
+
+    if (!c->alive)
+        return;
+    e.seq = ++c->seq;
+    e.time_us = c->now;
+    trace(c, &e);
+    inspect_step(c, &e, &out);
+    VEC_FOREACH (&out.events, d) {
+        c->seq++;
+        trace(c, d);
+        inspect_derived(c, d);
+    }
+    hand_over(c, &out);
+    core_output_done(&out);
+}
+
+static void tell_brakes(struct cluster *c)
+{
+    struct event e = {.kind = EVENT_BRAKES};
+
+    e.brakes = c->scene.brakes;
+    warden_feed(c, e);
+}
+
+void warden_begin(struct cluster *c, struct arg none)
+{
+    const struct model *m;
+
+    core_free(c->core);
+    c->core = journal_fold(&c->journal);
+    c->alive = true;
+    c->full = false;
+    c->life++;
+    c->alive_since = c->adapter_free_at = c->now;
+    tell_brakes(c);
+    m = core_model(c->core);
+    for (size_t i = 0; c->alive && i < m->jobs.n; i++)
+        tell_mode(c, m->jobs.v[i]->name, c->scene.mode);
+    cluster_later(c, 100 * USEC_PER_MSEC, warden_poll, (struct arg){.a = c->life});
+}
