@@ -22,36 +22,36 @@
 
 /* The record of a job, as the adapter's answer is parsed */
 
-static void name_node(uint32_t i, char ret[NODE_NAME_LEN])
+static const char *const node_names[NODES] = {"n0", "n1", "n2", "n3", "n4",  "n5",
+                                              "n6", "n7", "n8", "n9", "n10", "n11"};
+
+static bool has(nodeset set, uint32_t node)
 {
-    str_printf(ret, NODE_NAME_LEN, "n%u", i);
+    return set & (nodeset)1 << node;
 }
 
 static json_t *names_of(nodeset set)
 {
     json_t *list = json_array();
-    char name[NODE_NAME_LEN];
 
-    for (uint32_t i = 0; i < NODES; i++) {
-        name_node(i, name);
-        if (set & (nodeset)1 << i)
-            json_array_append_new(list, json_string(name));
-    }
+    for (uint32_t i = 0; i < NODES; i++)
+        if (has(set, i))
+            json_array_append_new(list, json_string(node_names[i]));
     return list;
 }
 
 static void list_nodes(nodeset set, char *ret, size_t size)
 {
-    char name[NODE_NAME_LEN];
-    size_t n = 0;
+    _cleanup_strbuf_ struct strbuf list = {0};
 
-    ret[0] = '\0';
     for (uint32_t i = 0; i < NODES; i++) {
-        if (!(set & (nodeset)1 << i))
+        if (!has(set, i))
             continue;
-        name_node(i, name);
-        n += (size_t)snprintf(ret + n, size - n, "%s%s", n ? "," : "", name);
+        if (list.len > 0)
+            strbuf_adds(&list, ",");
+        strbuf_adds(&list, node_names[i]);
     }
+    str_copy(ret, size, strbuf_str(&list));
 }
 
 struct record {
@@ -296,8 +296,14 @@ static bool is_listed(const struct slurm *s, uint32_t id)
     return slurm_find(s, id) != NULL;
 }
 
+/* Those that changed, and those that core could not take so far. */
 static void take_all(struct cluster *c)
 {
+    bool changed = c->seen_changes != c->slurm.changes || !c->full;
+
+    c->seen_changes = c->slurm.changes;
+    if (!changed && !is_pressing(c))
+        return;
     for (size_t i = 0; c->alive && i < c->slurm.jobs.n; i++)
         if (!c->slurm.jobs.v[i]->forgotten)
             take_record(c, c->slurm.jobs.v[i]);
@@ -330,14 +336,11 @@ void warden_poll(struct cluster *c, struct arg life)
 static nodeset nodes_named(const struct intent_facts *f)
 {
     nodeset set = 0;
-    char name[NODE_NAME_LEN];
 
     for (uint32_t n = 0; n < f->n_nodes; n++)
-        for (uint32_t i = 0; i < NODES; i++) {
-            name_node(i, name);
-            if (streq(name, f->nodes[n]))
+        for (uint32_t i = 0; i < NODES; i++)
+            if (streq(node_names[i], f->nodes[n]))
                 set |= (nodeset)1 << i;
-        }
     return set;
 }
 
@@ -478,8 +481,7 @@ static enum outcome outcome_of(enum answer a)
 }
 
 /* Answered as unknown; done some time, or not. */
-static void serve_late(struct cluster *c, const struct errand *q, struct fake_job *f,
-                       uint64_t life)
+static void serve_late(struct cluster *c, const struct errand *q, struct fake_job *f, uint64_t life)
 {
     struct late_deed *d;
 
