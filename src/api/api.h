@@ -31,18 +31,17 @@ struct api_config {
 
 /* What the daemon knows of itself. Text is the daemon's, and sanitised. */
 struct api_status {
-    const char *version, *cluster, *config_hash;
+    const char *version, *cluster;
     usec_t started;
     enum mode mode;      /* of jobs that no rule says otherwise of */
     const char *adapter; /* "connected", or in words what is wrong */
     bool adapter_ok;
     usec_t last_look; /* when the scheduler last answered; 0 = never */
-    uint64_t adapter_errors;
+    uint64_t adapter_errors, adapter_restarts;
     uint32_t readers, readers_hung;
     uint64_t readers_replaced;
     uint32_t agents;
-    usec_t loop_lag; /* how late the loop was last */
-    uint64_t journal_bytes, journal_seq;
+    uint64_t journal_bytes;
     const char *tilt; /* why nothing is acted on; NULL = it is */
 };
 

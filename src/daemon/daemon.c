@@ -67,6 +67,8 @@ static void on_happened(void *ctx, const struct event *e)
     say(e);
     if (d->logs)
         log_watch_happened(d->logs, e);
+    if (d->api)
+        api_happened(d->api, e);
 }
 
 static void on_intent(void *ctx, const struct event *intent)
@@ -126,7 +128,7 @@ static int open_pump(struct daemon *d, struct err *e)
     char path[PATH_MAX];
     int r;
 
-    STR_PRINTF(path, "%s/journal.db", d->config->state_dir);
+    STR_PRINTF(path, "%s/" JOURNAL_NAME, d->config->state_dir);
     r = journal_open(path, JOURNAL_WRITE, &d->journal, e);
     if (r < 0)
         return r;
@@ -187,7 +189,7 @@ static int set_up(struct daemon *d, struct err *e)
     if (!d->adapter || !d->logs)
         return err_set(e, -ENOMEM, "the event loop takes nothing more");
     sched_watch_poke(d->sched);
-    return 0;
+    return face_new(d, e);
 }
 
 int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, struct daemon **ret,
@@ -200,6 +202,7 @@ int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, s
     d->config_path = config_path;
     d->drop_ins = drop_ins;
     d->lock = -1;
+    d->started = now_us();
     r = set_up(d, e);
     if (r < 0)
         return r;
@@ -211,6 +214,7 @@ struct daemon *daemon_free(struct daemon *d)
 {
     if (!d)
         return NULL;
+    d->api = api_free(d->api);
     log_watch_free(d->logs);
     adapter_free(d->adapter);
     sched_watch_free(d->sched);

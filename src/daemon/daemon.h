@@ -4,15 +4,19 @@
 
 /* The parts of reknitd, and what each may do with the others. All of it runs in one loop. */
 
+#include "api/api.h"
 #include "config/daemon_file.h"
 #include "config/terms.h"
 #include "core/state/state.h"
 #include "pump/pump.h"
 #include "source/adapter.h"
 #include "source/children.h"
+#include "source/readers.h"
 #include "source/sched_events.h"
 
 #include <limits.h>
+
+#define JOURNAL_NAME "journal.db"
 
 struct sched_watch;
 struct log_watch;
@@ -29,6 +33,8 @@ struct daemon {
     struct adapter *adapter;
     struct sched_watch *sched;
     struct log_watch *logs;
+    struct api *api;
+    usec_t started;
 };
 
 int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, struct daemon **ret,
@@ -60,6 +66,11 @@ int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,
                        const struct intent_facts *without);
 /* Seconds that the scheduler's clock is ahead of the pump's. */
 int64_t sched_watch_ahead(const struct sched_watch *w);
+/* "" = none, "" = not known, 0 = never. */
+const char *sched_watch_trouble(const struct sched_watch *w);
+const char *sched_watch_cluster(const struct sched_watch *w);
+usec_t sched_watch_looked_at(const struct sched_watch *w);
+uint64_t sched_watch_errors(const struct sched_watch *w);
 
 /* act.c: carries out what core asks of the scheduler. Each result follows a fresh look. */
 void act_on_intent(struct daemon *d, const struct event *intent);
@@ -71,5 +82,9 @@ struct log_watch *log_watch_free(struct log_watch *w);
 void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
                       const struct sched_job *r, const struct job_terms *terms);
 void log_watch_happened(struct log_watch *w, const struct event *e);
+void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);
+
+/* face.c: the API; d->api on success. */
+int face_new(struct daemon *d, struct err *e);
 
 #endif

@@ -80,6 +80,11 @@ struct log_watch *log_watch_new(struct daemon *d)
     return w->readers ? w : log_watch_free(w);
 }
 
+void log_watch_counts(const struct log_watch *w, struct readers_counts *ret)
+{
+    readers_counts(w->readers, ret);
+}
+
 struct log_watch *log_watch_free(struct log_watch *w)
 {
     if (!w)

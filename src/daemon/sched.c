@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define POLL_SOON   (500 * USEC_PER_MSEC) /* while something is under way */
 #define POLL_SHARE  10                    /* the adapter may be busy for one part in so many */
@@ -46,6 +47,10 @@ struct sched_watch {
     usec_t pressing_until; /* monotonic: look often until then */
     int64_t clock_ahead;   /* seconds, of the scheduler's clock before ours */
     bool failing;          /* said so */
+    char trouble[256];     /* "" = it answers */
+    char cluster[64];
+    usec_t looked_at; /* of the pump's clock; 0 = never */
+    uint64_t errors;
 };
 
 /* The table */
@@ -258,7 +263,7 @@ static void tell_terms(struct sched_watch *w, struct watched *x)
     old.policy = j ? *policy_of(pump_model(w->d->pump), j) : e.policy;
     if (event_differs(&old, &e, where)[0] != '\0')
         pump_input(w->d->pump, &e);
-    if (j && j->sched.mode == x->terms.mode)
+    if (j && (j->sched.mode_asked || j->sched.mode == x->terms.mode))
         return;
     e = (struct event){.kind = EVENT_MODE};
     STR_COPY(e.job, x->key);
@@ -472,6 +477,8 @@ static void say_failing(struct sched_watch *w, const char *text)
     if (!w->failing)
         log_warning("the scheduler cannot be asked (%s): nothing is done until it can", text);
     w->failing = true;
+    w->errors++;
+    str_sanitize(w->trouble, sizeof(w->trouble), text, strlen(text));
 }
 
 static void on_jobs(void *ctx, enum adapter_outcome outcome, const json_t *answer, const char *text)
@@ -491,6 +498,8 @@ static void on_jobs(void *ctx, enum adapter_outcome outcome, const json_t *answe
     if (w->failing)
         log_warning("the scheduler can be asked again");
     w->failing = false;
+    w->trouble[0] = '\0';
+    w->looked_at = pump_now(w->d->pump);
     json_array_foreach(json_object_get(answer, "jobs"), i, v) sched_watch_take(w, v);
     json_array_foreach(json_object_get(answer, "gone"), i, v)
     {
@@ -580,6 +589,8 @@ void sched_watch_hello(void *ctx, const json_t *hello)
     const char *cluster = json_string_value(json_object_get(hello, "cluster"));
     const char *version = json_string_value(json_object_get(hello, "version"));
 
+    if (cluster)
+        str_sanitize(w->cluster, sizeof(w->cluster), cluster, strlen(cluster));
     log_info("cluster %s, scheduler %s", cluster ? cluster : "?", version ? version : "?");
     w->nodes_at = w->clock_at = 0;
     sched_watch_poke(w);
@@ -587,7 +598,31 @@ void sched_watch_hello(void *ctx, const json_t *hello)
 
 void sched_watch_down(void *ctx, const char *text)
 {
+    struct sched_watch *w = ctx;
+
     log_warning("the scheduler's adapter: %s; it is started again", text);
+    w->errors++;
+    str_sanitize(w->trouble, sizeof(w->trouble), text, strlen(text));
+}
+
+const char *sched_watch_trouble(const struct sched_watch *w)
+{
+    return w->trouble;
+}
+
+const char *sched_watch_cluster(const struct sched_watch *w)
+{
+    return w->cluster;
+}
+
+usec_t sched_watch_looked_at(const struct sched_watch *w)
+{
+    return w->looked_at;
+}
+
+uint64_t sched_watch_errors(const struct sched_watch *w)
+{
+    return w->errors;
 }
 
 void sched_watch_poke(struct sched_watch *w)

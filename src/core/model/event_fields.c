@@ -400,6 +400,7 @@ static const struct field look_fields[] = {
 static const struct field mode_fields[] = {
     WORD(struct mode_facts, mode, mode),
     TEXT(struct mode_facts, why),
+    NUMBER(struct mode_facts, asked),
     END,
 };
 

@@ -341,6 +341,7 @@ static bool apply_launch_failed(struct model *m, struct job *j, const struct eve
 static bool apply_mode(struct model *m, struct job *j, const struct event *e)
 {
     j->sched.mode = e->mode.mode;
+    j->sched.mode_asked = e->mode.asked;
     return true;
 }
 

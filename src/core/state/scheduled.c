@@ -110,10 +110,12 @@ usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *nam
 void sched_seen(struct job *j, const struct job_facts *f)
 {
     enum mode mode = j->sched.mode;
+    bool asked = j->sched.mode_asked;
 
     j->scheduled = f->scheduled;
     j->sched = (struct sched){.interactive = f->interactive,
                               .mode = mode,
+                              .mode_asked = asked,
                               .pending_since = USEC_NEVER,
                               .requeue_answered_at = USEC_NEVER};
     j->sched.id = f->id;

@@ -138,6 +138,7 @@ struct sched {
     bool interactive;
     char partition[64];
     enum mode mode;
+    bool mode_asked;        /* a person said so, whatever the configuration says */
     struct look_facts look; /* the last; state SCHED_NONE: none yet */
     bool look_due;          /* something was asked for, answered, and not looked for since */
     usec_t pending_since;   /* as the present attempt was first seen to wait; USEC_NEVER */

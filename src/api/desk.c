@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/desk.h"
+
+#include "base/str.h"
+#include "api/metrics.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define SAME_ID_MAX 64 /* jobs of one number in the journal that are looked at */
+
+struct desk *desk_new(const struct api_backend *b, void *ctx)
+{
+    struct desk *d = xnew(struct desk);
+
+    assert(b->model && b->now && b->submit && b->status && b->journal);
+    d->backend = *b;
+    d->ctx = ctx;
+    d->journal_path = xstrdup(b->journal);
+    d->metrics = metrics_new();
+    return d;
+}
+
+struct desk *desk_free(struct desk *d)
+{
+    if (!d)
+        return NULL;
+    metrics_free(d->metrics);
+    journal_free(d->journal);
+    free(d->journal_path);
+    free(d);
+    return NULL;
+}
+
+const struct model *desk_model(const struct desk *d)
+{
+    return d->backend.model(d->ctx);
+}
+
+usec_t desk_now(const struct desk *d)
+{
+    return d->backend.now(d->ctx);
+}
+
+int desk_journal(struct desk *d, struct journal **ret, struct err *e)
+{
+    int r = 0;
+
+    if (!d->journal)
+        r = journal_open(d->journal_path, JOURNAL_ASK, &d->journal, e);
+    if (r >= 0)
+        *ret = d->journal;
+    return r;
+}
+
+int desk_select(struct desk *d, const struct journal_choice *c, struct journal_cursor **ret,
+                struct err *e)
+{
+    struct journal *j;
+    int r = desk_journal(d, &j, e);
+
+    return r < 0 ? r : journal_select(j, c, ret, e);
+}
+
+void found_job_done(struct found_job *f)
+{
+    free(f->seen);
+    f->seen = NULL;
+}
+
+static bool is_named(const struct job *j, const char *name)
+{
+    char id[16];
+
+    if (streq(j->name, name))
+        return true;
+    if (!j->scheduled)
+        return false;
+    STR_PRINTF(id, "%u", (unsigned)j->sched.id);
+    return streq(id, name) || streq(j->sched.label, name);
+}
+
+static bool find_in_model(const struct desk *d, const struct asker *who, const char *name,
+                          struct found_job *ret)
+{
+    const struct model *m = desk_model(d);
+    const struct job *best = NULL;
+
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct job *j = m->jobs.v[i];
+
+        if (is_named(j, name) && access_sees(who, j->sched.uid) &&
+            (!best || j->seen_at > best->seen_at))
+            best = j;
+    }
+    if (!best)
+        return false;
+    STR_COPY(ret->key, best->name);
+    ret->owner = best->sched.uid;
+    ret->job = best;
+    ret->seen_at = best->seen_at;
+    return true;
+}
+
+static void keep_found(const struct event *e, struct found_job *ret)
+{
+    STR_COPY(ret->key, e->job);
+    ret->owner = e->seen.uid;
+    ret->seen = xmemdup(&e->seen, sizeof(e->seen));
+    ret->seen_at = e->time_us;
+}
+
+/* 1 and the newest that he may see; 0: there is none. */
+static int find_seen(struct desk *d, const struct asker *who, const struct journal_choice *c,
+                     struct found_job *ret, struct err *e)
+{
+    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
+    _cleanup_(freep) struct event *event = xnew(struct event);
+    int r = desk_select(d, c, &cursor, e);
+
+    for (int n = 0; r >= 0 && n < SAME_ID_MAX && (r = journal_next(cursor, event, e)) > 0; n++)
+        if (access_sees(who, event->seen.uid)) {
+            keep_found(event, ret);
+            return 1;
+        }
+    return r < 0 ? r : 0;
+}
+
+int desk_find_job(struct desk *d, const struct asker *who, const char *name, struct found_job *ret,
+                  struct err *e)
+{
+    struct journal_choice c = {
+        .job = name, .kinds = UINT64_C(1) << EVENT_JOB_SEEN, .newest_first = true};
+    int r;
+
+    if (find_in_model(d, who, name, ret))
+        return 0;
+    r = find_seen(d, who, &c, ret, e);
+    c.job = NULL;
+    c.id = name;
+    if (r == 0 && strspn(name, "0123456789") == strlen(name))
+        r = find_seen(d, who, &c, ret, e);
+    return r == 0 ? err_set(e, -ENOENT, "no job '%s'", name) : r < 0 ? r : 0;
+}
+
+uid_t desk_owner(struct desk *d, const char *key)
+{
+    static const struct asker everybody = {.known = true, .is_operator = true};
+    _cleanup_found_job_ struct found_job f = {0};
+    const struct job *j = key[0] ? model_job(desk_model(d), key) : NULL;
+    struct journal_choice c = {
+        .job = key, .kinds = UINT64_C(1) << EVENT_JOB_SEEN, .newest_first = true};
+
+    if (j)
+        return j->sched.uid;
+    return key[0] && find_seen(d, &everybody, &c, &f, NULL) > 0 ? f.owner : 0;
+}

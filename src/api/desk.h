@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_API_DESK_H
+#define REKNIT_API_DESK_H
+
+/* What answers are made from: the daemon's state, and its journal for what the state has forgotten
+ * or never held. */
+
+#include "api/access.h"
+#include "api/api.h"
+#include "core/state/state.h"
+#include "journal/journal.h"
+
+struct metrics;
+
+struct desk {
+    struct api_backend backend;
+    void *ctx;
+    char *journal_path;
+    struct journal *journal; /* NULL: not opened yet, use desk_journal() */
+    struct metrics *metrics;
+    usec_t loop_lag; /* how late the loop was when it was last measured */
+};
+
+struct desk *desk_new(const struct api_backend *b, void *ctx);
+struct desk *desk_free(struct desk *d);
+DEFINE_CLEANUP(struct desk *, desk_free);
+
+const struct model *desk_model(const struct desk *d);
+usec_t desk_now(const struct desk *d);
+
+/* A job as somebody names it and may see it. */
+struct found_job {
+    char key[JOB_NAME_LEN];
+    uid_t owner;
+    const struct job *job;  /* NULL: only the journal knows it */
+    struct job_facts *seen; /* of a job that only the journal knows; owned */
+    usec_t seen_at;
+};
+void found_job_done(struct found_job *f);
+#define _cleanup_found_job_ __attribute__((cleanup(found_job_done)))
+
+/* name: "4242-1796035193", "4242" or "25_3", of which the newest that he may see is meant. ret must
+ * be zeroed. -ENOENT, or the journal cannot be read. */
+int desk_find_job(struct desk *d, const struct asker *who, const char *name, struct found_job *ret,
+                  struct err *e);
+
+/* Whose job that is; 0 = root's, nobody's, or not known. */
+uid_t desk_owner(struct desk *d, const char *key);
+
+/* Opened when it is first needed. */
+int desk_journal(struct desk *d, struct journal **ret, struct err *e);
+int desk_select(struct desk *d, const struct journal_choice *c, struct journal_cursor **ret,
+                struct err *e);
+
+#endif
