@@ -33,9 +33,9 @@ static const char help[] =
     "  --node NAME           this node's name in Slurm (default: SLURMD_NODENAME in the "
     "environment,\n"
     "                        or the host's name up to the first dot)\n"
-    "  --socket PATH         where the plugin sends to (default: /run/reknit/agent.sock)\n"
+    "  --socket PATH         where the plugin sends to (default: /run/reknit-agent/agent.sock)\n"
     "  --spool PATH          file of what reknitd has not got yet\n"
-    "                        (default: /var/lib/reknit/agent.spool)\n"
+    "                        (default: /var/lib/reknit-agent/agent.spool)\n"
     "  --munge-socket PATH   munged's, where it is not the usual one\n"
     "  --key FILE            a key shared with reknitd, in place of MUNGE\n"
     "  --sample DURATION     how often to look at the processes of jobs (default: 10s)\n"
@@ -292,8 +292,8 @@ static bool take_option(int c, struct settings *s)
 int main(int argc, char **argv)
 {
     struct settings s = {
-        .socket = "/run/reknit/agent.sock",
-        .spool = "/var/lib/reknit/agent.spool",
+        .socket = "/run/reknit-agent/agent.sock",
+        .spool = "/var/lib/reknit-agent/agent.spool",
         .sample = 10 * USEC_PER_SEC,
         .heartbeat = 30 * USEC_PER_SEC,
     };

@@ -12,7 +12,7 @@
  * The node's name is the one that slurmd has put into slurmstepd's own environment, not into the
  * job's.
  *
- * Arguments in plugstack.conf:  socket=/run/reknit/agent.sock   (%n in it: the node's name)
+ * Arguments in plugstack.conf:  socket=/run/reknit-agent/agent.sock   (%n in it: the node's name)
  * docs/AGENT.md has the form of a datagram. */
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DEFAULT_SOCKET "/run/reknit/agent.sock"
+#define DEFAULT_SOCKET "/run/reknit-agent/agent.sock"
 #define SOCKET_OPTION  "socket="
 #define DATAGRAM_MAX   512
 #define NO_TASK        UINT32_MAX
