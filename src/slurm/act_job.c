@@ -29,7 +29,7 @@ struct target {
 static void target_done(struct target *t)
 {
     if (t->list)
-        slurm_free_job_info_msg(t->list);
+        job_list_free(t->list);
 }
 #define _cleanup_target_ __attribute__((cleanup(target_done)))
 

@@ -44,11 +44,12 @@ void cancel_answer(const struct request *r, struct answer *ret);
 void node_set_answer(const struct request *r, struct answer *ret);
 
 /* One job or node as it is now (jobs.c, nodes.c); false: ret tells why not. The record is within
- * *ret_list, which the caller frees as Slurm wants. */
+ * *ret_list, for job_list_free() or slurm_free_node_info_msg(). */
 bool job_load(const struct request *r, job_info_msg_t **ret_list, job_info_t **ret_job,
               struct answer *ret);
 bool node_load(const struct request *r, node_info_msg_t **ret_list, node_info_t **ret_node,
                struct answer *ret);
+void job_list_free(job_info_msg_t *list);
 json_t *job_json(const job_info_t *job);
 json_t *node_json(const node_info_t *node);
 void job_look(const job_info_t *job, struct job_look *ret);

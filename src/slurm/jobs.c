@@ -29,6 +29,18 @@ struct jobs {
     bool is_told;         /* told knows this very list */
 };
 
+/* Not in slurm.h, as little as the header of what it frees. */
+extern void slurm_xfree(void **item) __attribute__((weak));
+
+void job_list_free(job_info_msg_t *list)
+{
+    /* 22.05 forgets one member, which on a busy cluster is a gigabyte a day. Freed and cleared here
+     * it does no harm to a release that frees it itself. */
+    for (uint32_t i = 0; slurm_xfree && i < list->record_count; i++)
+        slurm_xfree((void **)&list->job_array[i].admin_comment);
+    slurm_free_job_info_msg(list);
+}
+
 struct jobs *jobs_new(void)
 {
     struct jobs *j = xnew(struct jobs);
@@ -42,7 +54,7 @@ struct jobs *jobs_free(struct jobs *j)
     if (j) {
         diff_free(j->told);
         if (j->list)
-            slurm_free_job_info_msg(j->list);
+            job_list_free(j->list);
         free(j);
     }
     return NULL;
@@ -270,7 +282,7 @@ static int refresh(struct jobs *j)
     if (slurm_load_jobs(j->list ? j->list->last_update : 0, &list, LOAD_FLAGS) != SLURM_SUCCESS)
         return slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA ? 0 : slurm_get_errno();
     if (j->list)
-        slurm_free_job_info_msg(j->list);
+        job_list_free(j->list);
     j->list = list;
     j->is_told = false;
     return 0;
@@ -358,7 +370,7 @@ bool job_load(const struct request *r, job_info_msg_t **ret_list, job_info_t **r
             return true;
         }
     }
-    slurm_free_job_info_msg(list);
+    job_list_free(list);
     answer_fail(ret, FAULT_NO_SUCH_JOB, 0, "there is no job %u", id);
     return false;
 }
@@ -371,5 +383,5 @@ void job_answer(const struct request *r, struct answer *ret)
     if (!job_load(r, &list, &job, ret))
         return;
     answer_set(ret, "job", job_json(job));
-    slurm_free_job_info_msg(list);
+    job_list_free(list);
 }

@@ -4,6 +4,8 @@
 import contextlib
 import json
 import os
+import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -395,6 +397,25 @@ def test_another_users_jobs_are_not_touched(cluster, program, adapter):
         assert other.ask("requeue", job=job, expect=other.expect(job))["error"] == "not-allowed"
         assert other.ask("node", node="n1", set="drain", reason="reknit: x")["error"] == "not-allowed"
     assert adapter.job(job)["restarts"] == 0
+
+
+def resident_kib(process):
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1))
+
+
+def test_memory_does_not_grow(cluster, adapter):
+    job = str(cluster.submit("exit 0", "--hold"))
+    assert update(adapter, job, admin_comment={"a": "b" * 12000})["ok"]
+
+    def look(times):
+        for _ in range(times):
+            assert adapter.job(job)["held"]
+        return resident_kib(adapter.process)
+
+    before = look(50)
+    assert look(500) - before < 2048  # libslurm's free function alone would lose 6 MB
+    cluster.run("scancel", job)
 
 
 # What it does when something is broken.
