@@ -47,7 +47,7 @@
 #define JOBS_MAX       4096
 #define FILES_MAX      16384
 #define TURN_US        (250 * USEC_PER_MSEC)
-#define AWAKE_MAX      128 /* scanners, of some hundred KiB each */
+#define AWAKE_MAX      1024 /* scanners, of some ten KiB each, and more where lines are long */
 
 struct server {
     sd_event *event;
