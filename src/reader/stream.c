@@ -240,29 +240,6 @@ static void take(struct stream *s, const char *data, size_t len)
     s->safe_line = s->line;
 }
 
-/* For TURN_US; whether there is more. */
-static int read_turn(struct stream *s)
-{
-    usec_t end = mono_us() + TURN_US;
-    ssize_t n = 0;
-
-    if (!s->scanner && tail_size(s->tail) <= tail_offset(s->tail))
-        return 0;
-    if (!s->scanner)
-        wake(s);
-    do {
-        n = tail_read(s->tail, read_buffer, READ_BYTES);
-        if (n <= 0)
-            break;
-        take(s, read_buffer, (size_t)n);
-        s->grew_at = mono_us();
-    } while (s->grew_at < end);
-    note_place(s);
-    if (n == 0)
-        scanner_flush(s->scanner);
-    return n < 0 ? (int)n : n > 0;
-}
-
 static void finish(struct stream *s)
 {
     if (!s->scanner)
@@ -271,6 +248,45 @@ static void finish(struct stream *s)
     s->scanner = scanner_free(s->scanner);
     s->safe = tail_offset(s->tail);
     s->safe_line = s->line;
+}
+
+static bool is_zero(const char *data, size_t len)
+{
+    return len > 0 && data[0] == '\0' && memcmp(data, data + 1, len - 1) == 0;
+}
+
+/* What follows a hole is another text to the scanner. */
+static void skip_hole(struct stream *s)
+{
+    if (!tail_skip_hole(s->tail))
+        return;
+    finish(s);
+    s->safe = s->floor = tail_offset(s->tail);
+}
+
+/* For TURN_US; whether there is more. */
+static int read_turn(struct stream *s)
+{
+    usec_t end = mono_us() + TURN_US;
+    ssize_t n = 0;
+
+    if (!s->scanner && tail_size(s->tail) <= tail_offset(s->tail))
+        return 0;
+    do {
+        if (!s->scanner)
+            wake(s);
+        n = tail_read(s->tail, read_buffer, READ_BYTES);
+        if (n <= 0)
+            break;
+        take(s, read_buffer, (size_t)n);
+        if (n == READ_BYTES && is_zero(read_buffer, READ_BYTES))
+            skip_hole(s);
+        s->grew_at = mono_us();
+    } while (s->grew_at < end);
+    note_place(s);
+    if (n == 0)
+        scanner_flush(s->scanner);
+    return n < 0 ? (int)n : n > 0;
 }
 
 static void tell_trouble(struct stream *s, int e)

@@ -5,7 +5,7 @@
  * between two looks a file may be cut and grow beyond where it was.
  *
  * A file that is copied and cut while its writer does not append begins with a hole as long as what
- * was there before; it is skipped.
+ * was there before. Holes are skipped, there and everywhere.
  *
  * A FIFO or device must not even be opened, because that alone can have effects: so stat() goes
  * first, and for whoever swaps the file in between there is O_NONBLOCK and fstat().
@@ -281,6 +281,17 @@ static void keep_print(struct tail *t, const char *data, size_t len)
     memmove(t->print, t->print + t->n_print - old, old);
     memcpy(t->print + old, data, len);
     t->n_print = (uint8_t)(old + len);
+}
+
+bool tail_skip_hole(struct tail *t)
+{
+    off_t data = lseek(t->fd, (off_t)t->offset, SEEK_DATA);
+    uint64_t offset = data < 0 && errno == ENXIO ? t->size : data > 0 ? (uint64_t)data : 0;
+
+    if (offset <= t->offset)
+        return false;
+    tail_place(t, offset);
+    return true;
 }
 
 ssize_t tail_read(struct tail *t, char *buffer, size_t size)

@@ -48,6 +48,10 @@ void tail_close(struct tail *t);
 /* The next bytes; 0 = that was all for now. */
 ssize_t tail_read(struct tail *t, char *buffer, size_t size);
 
+/* A file can be longer than any disk, and be a hole: goes to the next byte that was written, or
+ * to the end. Whether it was in one. */
+bool tail_skip_hole(struct tail *t);
+
 /* Of the open file: */
 uint64_t tail_offset(const struct tail *t); /* of the next byte */
 uint64_t tail_ino(const struct tail *t);    /* 0 = none is open */

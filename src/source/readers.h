@@ -21,9 +21,11 @@ enum log_mode {
 /* Where an attempt writes. All is copied; text may be hostile. A pattern may hold any of Slurm's
  * replacements; those that differ between tasks, steps and nodes stand for all files that fit. */
 struct log_paths {
-    const char *std_out, *std_err;    /* patterns; NULL or "" = the scheduler's default */
-    const char *const *more;          /* patterns of the job's comment, paths seen on a node */
-    size_t n_more;                    /* LOG_PATTERNS_MAX at most; what is beyond is a gap */
+    const char *std_out, *std_err; /* patterns; NULL or "" = the scheduler's default */
+    const char *const *more;       /* patterns of the job's comment */
+    size_t n_more;                 /* LOG_PATTERNS_MAX of all; what is beyond is a gap */
+    const char *const *files;      /* absolute paths, as seen on a node */
+    size_t n_files;
     const char *work_dir;             /* absolute; NULL = only absolute patterns count */
     uint32_t job_id, array_job_id;    /* array_job_id: of a task of an array */
     uint32_t array_task_id;           /* LOG_NO_TASK = no task of an array */

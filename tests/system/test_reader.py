@@ -292,6 +292,20 @@ def test_much_at_once(reader, tmp_path):
     assert peak < 96 * 1024 or "ASAN_OPTIONS" in os.environ
 
 
+def test_a_file_that_is_a_hole(reader, tmp_path):
+    log = tmp_path / "slurm-4242.out"
+    with open(log, "wb") as f:
+        f.write(error(1).encode())
+        f.seek(1 << 42)
+        f.write(b"\n" + error(2).encode())
+        f.truncate(1 << 43)
+    reader.follow(tmp_path, "")
+    reader.drain()
+    assert reader.roots() == [1, 2]
+    with open(f"/proc/{reader.process.pid}/stat") as f:
+        assert sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13])) < 500  # CPU ticks
+
+
 def test_it_answers_while_there_is_much_to_read(reader, tmp_path):
     for i in range(8):
         (tmp_path / f"{i}.out").write_text(f"step {i} loss 2.5\n" * 60000)

@@ -57,6 +57,7 @@ static void test_backslash_switches_off(void **state)
     check(&plain, "\\%j.out", "/work/dir/%j.out");
     check(&plain, "a\\\\b%j", "/work/dir/a\\b%j");
     check(&plain, "%x\\%j\\", "/work/dir/%x%j");
+    check(&plain, "/\\as it\\\\is/%j", "/as it\\is/%j");
 }
 
 static bool fits(const char *pattern, const struct log_names *n, const char *name)

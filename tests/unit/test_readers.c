@@ -243,6 +243,22 @@ static void test_next_daemon_goes_on(void **state)
     end(&w);
 }
 
+static void test_files_as_they_are(void **state)
+{
+    _cleanup_(freep) char *path = NULL;
+    struct log_paths p = {.std_out = "none", .array_task_id = LOG_NO_TASK, .n_files = 1};
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    path = xasprintf("%s/%%j 100%%\\t", w.dir);
+    p.files = (const char *const[]){path};
+    assert_int_equal(readers_follow(w.readers, getuid(), getgid(), JOB, 1, &p), 0);
+    STR_COPY(w.log, path);
+    print(&w, 0, 2);
+    RUN_UNTIL(w.event, w.lines.n == 2);
+    end(&w);
+}
+
 static void test_attempts(void **state)
 {
     struct world w;
@@ -386,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_killed_reader_is_replaced_without_loss_or_repetition),
         cmocka_unit_test(test_stopped_reader_hangs_and_is_replaced),
         cmocka_unit_test(test_next_daemon_goes_on),
+        cmocka_unit_test(test_files_as_they_are),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_lies),
