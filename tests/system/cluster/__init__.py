@@ -21,6 +21,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 from . import ports
@@ -93,11 +94,13 @@ class Supervisor:
             ["/usr/bin/python3", "-SE", str(HERE / "supervisor.py"), str(os.getpid())],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
         )
+        self.lock = threading.Lock()
 
     def ask(self, op, **request):
-        self.process.stdin.write(json.dumps({"op": op, **request}).encode() + b"\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
+        with self.lock:
+            self.process.stdin.write(json.dumps({"op": op, **request}).encode() + b"\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
         if not line:
             raise RuntimeError("the supervisor of the cluster is gone")
         answer = json.loads(line)

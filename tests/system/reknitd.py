@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reknitd in a test cluster: what it is configured with, what its journal says, and jobs for it."""
+
+import collections
+import contextlib
+import json
+import pathlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+
+import cluster as cluster_module
+from cluster import Cluster, await_true
+from conftest import REKNIT
+
+PROGRAMS = ("reknit", "reknitd", "reknit-slurm", "reknit-reader", "reknit-spawner")
+USER = "nobody"  # a real user on every Debian, whom the spawner starts readers for
+QUIET = {"look", "signal", "tick", "mode", "policy", "brakes", "logs-drained"}
+UNTIMED = ("Time=", "RunTime", "Eligible", "SecsPreSuspend", "LastSchedEval", "EndTime", "Age")
+
+# The brakes are a test of their own; here jobs fail at once because a test says so.
+CONFIG = {
+    "mode": "act",
+    "brakes": {"storm_jobs": 0, "actions_per_hour": 0, "actions_per_partition_hour": 0,
+               "exclusions_per_node_hour": 0},
+}
+
+
+def missing():
+    """Why none of this can run here; None when it can."""
+    absent = [name for name in PROGRAMS if not (REKNIT.parent / name).exists()]
+    return cluster_module.missing() or (f"not built: {' '.join(absent)}" if absent else None)
+
+
+Event = collections.namedtuple("Event", "seq parent time kind job attempt body")
+
+
+class Journal:
+    """reknitd's journal, read while it is written."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+
+    def events(self, job=None, kind=None, after=0):
+        """job: its number, or the whole key."""
+        if not self.path.exists():
+            return []
+        where, values = ["seq > ?"], [after]
+        if job is not None:
+            where.append("job = ?" if "-" in str(job) else "job GLOB ? || '-*'")
+            values.append(str(job))
+        if kind is not None:
+            where.append("kind = ?")
+            values.append(kind)
+        with contextlib.closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=20)) as db:
+            rows = db.execute("SELECT seq, parent, time_us, kind, job, attempt, body FROM event WHERE "
+                              + " AND ".join(where) + " ORDER BY seq", values).fetchall()
+        return [Event(*row[:2], row[2] / 1e6, *row[3:6], json.loads(row[6])) for row in rows]
+
+    def story(self, job):
+        """For people: what a failed test shows."""
+        return "\n".join(f"{e.seq} {e.time:.2f} {e.kind} {e.attempt} {json.dumps(e.body)[:600]}"
+                         for e in self.events(job) if e.kind not in QUIET)
+
+    def wait(self, job, kind, where=lambda e: True, timeout=cluster_module.PATIENCE, after=0):
+        """The first such event."""
+        return await_true(
+            lambda: f"{kind} of job {job}:\n{self.story(job)}",
+            lambda: next((e for e in self.events(job, kind, after) if where(e)), None), timeout)
+
+    def intents(self, job, *kinds):
+        return [e for e in self.events(job, "intent") if not kinds or e.body["intent"] in kinds]
+
+    def replay(self):
+        """What `reknit replay` says of it: raises when it would decide otherwise today."""
+        done = subprocess.run([REKNIT, "replay", self.path], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+class Reknitd:
+    """One reknitd of a cluster; with `spawner`, readers run as the owners of jobs."""
+
+    def __init__(self, cluster, name="reknitd", spawner=False, **config):
+        self.cluster, self.name = cluster, name
+        self.dir = cluster.dir / name
+        self.dir.mkdir()
+        self.programs = self.dir / "bin"  # readable for everybody, wherever the build is
+        self.programs.mkdir()
+        for program in PROGRAMS:
+            shutil.copy2(REKNIT.parent / program, self.programs)
+        self.journal = Journal(self.dir / "state" / "journal.db")
+        self.spawner = self.dir / "spawner.sock" if spawner else ""
+        self.config = self.dir / "reknitd.yaml"
+        self.configure(**{**CONFIG, **config})
+
+    def configure(self, **config):
+        self.config.write_text(json.dumps({  # JSON is YAML
+            "state_dir": str(self.dir / "state"), "spawner": str(self.spawner), **config}))
+
+    def start(self):
+        if self.spawner and f"{self.name}-spawner" not in self.cluster.daemons():
+            self.cluster.start_daemon(f"{self.name}-spawner", [
+                self.programs / "reknit-spawner", "--socket", self.spawner, "--user", "root",
+                "--slurm-user", "root", "--slurm-conf", self.cluster.conf])
+            await_true("the spawner's socket", self.spawner.exists, poll=0.02)
+        self.cluster.start_daemon(self.name, [self.programs / "reknitd", "--config", self.config,
+                                              "--drop-ins", self.dir / "none"])
+        return self
+
+    def stop(self):
+        """As systemd does it; its exit status."""
+        return self.cluster.stop_daemon(self.name, timeout=20)
+
+    def kill(self):
+        pid = self.pid()
+        if pid:
+            self.cluster.signal_daemon(self.name, signal.SIGKILL)
+            await_true("its end", lambda: self.pid() != pid, poll=0.005)
+
+    def pid(self):
+        return self.cluster.daemons().get(self.name)
+
+    def log(self, characters=100000):
+        return self.cluster.log(self.name, characters)
+
+    def await_log(self, text, after=0):
+        return await_true(lambda: f"'{text}' in its log:\n{self.log(3000)}", lambda: text in self.log()[after:])
+
+    def adapter(self):
+        """The pid of its reknit-slurm."""
+        for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                name, rest = path.read_text(errors="replace").split("(", 1)[1].rsplit(")", 1)
+                if name == "reknit-slurm" and int(rest.split()[1]) == self.pid():
+                    return int(path.parent.name)
+        return None
+
+
+class Site(Cluster):
+    """A cluster for many jobs at once: threads may ask about jobs, and share the answers."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.lock, self.jobs_at, self.jobs_seen = threading.Lock(), 0, {}
+
+    def start(self):
+        super().start()
+        self.trainer = self.dir / "trainer" / cluster_module.TRAINER.name
+        self.trainer.parent.mkdir()
+        for path in (cluster_module.TRAINER, cluster_module.TRAINER.with_name("trainer.py")):
+            shutil.copy2(path, self.trainer.parent)
+
+    def jobs(self):
+        with self.lock:
+            if time.monotonic() - self.jobs_at > 0.3:
+                self.jobs_seen = super().jobs()
+                self.jobs_at = time.monotonic()
+            return self.jobs_seen
+
+    def job(self, job):
+        """One that was submitted since the last answer is asked for at once."""
+        with self.lock:
+            if int(job) not in self.jobs_seen:
+                self.jobs_at = 0
+        return self.jobs()[int(job)]
+
+    def train(self, name, faults=(), nodes=2, options="--steps 60 --step-ms 40", before="", user=USER,
+              comment="reknit", **submit):
+        """Submits a job of the light trainer."""
+        folder = self.folder(name, faults)
+        script = f"{before}\nsrun --kill-on-bad-exit=1 {self.trainer} --dir {folder} {options}"
+        named = {"nodes": nodes, "ntasks": nodes, "job_name": name, "comment": comment, **submit}
+        return Training(self, self.submit(script, user=user, **named), folder)
+
+    def folder(self, name, faults=()):
+        folder = self.work / name
+        folder.mkdir()
+        folder.chmod(0o777)
+        (folder / "faults.json").write_text(json.dumps(list(faults)))
+        return folder
+
+    def show(self, job):
+        """`scontrol show job`, but for what passes by itself."""
+        return [word for word in self.run("scontrol", "show", "job", job).split()
+                if not word.startswith(UNTIMED) and "Time=" not in word]
+
+
+class Training:
+    """A job of the trainer."""
+
+    def __init__(self, site, job, folder):
+        self.site, self.id, self.folder = site, job, folder
+
+    def attempts(self):
+        """What its ranks noted as they began."""
+        path = self.folder / "attempts"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def nodes(self, attempt):
+        """rank -> node"""
+        return {a["rank"]: a["node"] for a in self.attempts() if a["attempt"] == attempt}
+
+    def await_step(self, step, timeout=cluster_module.PATIENCE):
+        await_true(lambda: f"step {step} of job {self.id}: {self.site.output(self.id)[-500:]}",
+                   lambda: f"step {step}/" in self.site.output(self.id), timeout)
+
+    def violations(self):
+        path = self.folder / "violations"
+        return path.read_text() if path.exists() else ""
+
+    def record(self):
+        return self.site.job(self.id)
