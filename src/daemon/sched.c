@@ -24,7 +24,6 @@
 
 #define POLL_SOON   (500 * USEC_PER_MSEC) /* while something is under way */
 #define POLL_SHARE  10                    /* the adapter may be busy for one part in so many */
-#define NODES_EVERY (30 * USEC_PER_SEC)
 #define CLOCK_EVERY (60 * USEC_PER_SEC)
 #define DEADLINE    (15 * USEC_PER_SEC)
 
@@ -43,7 +42,7 @@ struct sched_watch {
     json_t *nodes;              /* by name: the adapter's records; NULL = never seen */
     sd_event_source *timer;
     bool asking, full; /* full: all jobs were seen since the adapter started */
-    usec_t asked_at, took, nodes_at, clock_at;
+    usec_t asked_at, took, clock_at;
     usec_t pressing_until; /* monotonic: look often until then */
     int64_t clock_ahead;   /* seconds, of the scheduler's clock before ours */
     bool failing;          /* said so */
@@ -170,13 +169,15 @@ static bool is_down(const json_t *node)
     return (state && streq(state, "down")) || has_flag(node, "fail");
 }
 
-static const char *down_node(const struct sched_watch *w, const struct sched_job *r)
+/* Of the nodes of the attempt that core follows: the record may be of the next one already. */
+static const char *down_node(const struct sched_watch *w, const struct sched_job *r,
+                             const struct job *j)
 {
-    const char *name;
+    const char *nodes = j && j->sched.ran_on[0] ? j->sched.ran_on : r->nodes, *name;
     json_t *node;
 
     json_object_foreach(w->nodes, name,
-                        node) if (is_down(node) && hostlist_has(r->nodes, name)) return name;
+                        node) if (is_down(node) && hostlist_has(nodes, name)) return name;
     return "";
 }
 
@@ -339,11 +340,12 @@ static void follow(struct sched_watch *w, struct watched *x)
 
 static void translate(struct sched_watch *w, struct watched *x)
 {
-    struct sched_around around = {.down_node = down_node(w, x->r), .successor = x->successor};
     const struct model *m = pump_model(w->d->pump);
+    struct sched_around around = {.successor = x->successor};
 
     if (x->ignored)
         return;
+    around.down_node = down_node(w, x->r, model_job(m, x->key));
     if (!model_job(m, x->key)) {
         sched_translate(x->r, &around, NULL, x->key, emit, w);
         tell_terms(w, x);
@@ -565,10 +567,7 @@ static void look(struct sched_watch *w)
         adapter_ask(w->d->adapter, request("ping", false), DEADLINE, on_ping, w);
         w->clock_at = now + CLOCK_EVERY;
     }
-    if (now >= w->nodes_at || is_pressing(w)) {
-        adapter_ask(w->d->adapter, request("nodes", true), DEADLINE, on_nodes, w);
-        w->nodes_at = now + NODES_EVERY;
-    }
+    adapter_ask(w->d->adapter, request("nodes", true), DEADLINE, on_nodes, w);
     w->asking = true;
     w->asked_at = now;
     adapter_ask(w->d->adapter, request("jobs", true), DEADLINE, on_jobs, w);
@@ -592,7 +591,7 @@ void sched_watch_hello(void *ctx, const json_t *hello)
     if (cluster)
         str_sanitize(w->cluster, sizeof(w->cluster), cluster, strlen(cluster));
     log_info("cluster %s, scheduler %s", cluster ? cluster : "?", version ? version : "?");
-    w->nodes_at = w->clock_at = 0;
+    w->clock_at = 0;
     sched_watch_poke(w);
 }
 

@@ -503,6 +503,16 @@ static bool is_rank_word(const struct cursor *word, int64_t *ret)
     return skip_number(&c, ret) && c.s == c.end;
 }
 
+/* Where several slurmd share a host, their programs say which they belong to. */
+static void skip_daemon(struct cursor *host)
+{
+    static const char *const words[] = {"slurmstepd-", "slurmd-"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (skip_text(host, words[i]))
+            return;
+}
+
 /* "gpu-n3: " of pdsh and clush, "gpu-n3 " in front of a rank or time. A name with a hyphen and a
  * number, for plain words stand before a colon in many messages; where a kernel's time follows, the
  * number is enough. */
@@ -524,6 +534,7 @@ static size_t take_host(struct prefix *p, struct cursor c)
     bracket = c.s < c.end && *c.s == '[';
     if (!hyphen && !(bracket && clock_follows(p, c)))
         return 0;
+    skip_daemon(&host);
     p->found |= FOUND_HOST;
     set_node(p->line, &host);
     mix_stream(p->line, "host",

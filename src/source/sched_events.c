@@ -8,6 +8,7 @@
 
 #include "source/sched_events.h"
 
+#include "base/hostlist.h"
 #include "base/str.h"
 #include "core/model/event_fields.h"
 
@@ -153,11 +154,19 @@ static const struct verdict_fact verdicts[] = {
      BLAME_NODE},
 };
 
+/* One of the nodes of the attempt that core follows, "" = not known. */
+static const char *lost_node(const struct translation *t)
+{
+    const char *node = t->r->failed_node[0] ? t->r->failed_node : t->around->down_node;
+
+    return hostlist_has(t->j->sched.ran_on, node) ? node : "";
+}
+
 static void emit_fact(struct translation *t, const struct verdict_fact *f)
 {
     struct event e = about(t, EVENT_SIGNAL, t->j->attempt.number);
     struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_SCHEDULER);
-    const char *node = t->r->failed_node[0] ? t->r->failed_node : t->around->down_node;
+    const char *node = lost_node(t);
 
     STR_COPY(s.signature, f->signature);
     s.layer = LAYER_SCHEDULER;
@@ -266,7 +275,7 @@ static void leave_behind(struct translation *t)
 {
     if (!lives(t->j) || t->j->attempt.gone)
         return;
-    if (t->j->state == JOB_RUNNING && t->around->down_node[0] != '\0')
+    if (t->j->state == JOB_RUNNING && lost_node(t)[0] != '\0')
         emit_fact(t, fact_of(SCHED_NODE_FAIL));
     if (!t->j->attempt.exited)
         emit_bare(t, EVENT_ATTEMPT_GONE);

@@ -47,7 +47,10 @@ class Wave:
 
     def end(self, job, state, restarts, timeout=150):
         """The job's record once it is over, for good."""
-        record = self.site.await_state(job, FINAL, timeout, where=lambda j: j["restart_cnt"] >= restarts)
+        try:
+            record = self.site.await_state(job, FINAL, timeout, where=lambda j: j["restart_cnt"] >= restarts)
+        except TimeoutError as e:
+            raise AssertionError(f"{e}\n{self.account(job)}") from None
         assert (record["job_state"], record["restart_cnt"]) == (state, restarts), self.account(job)
         self.journal.wait(job, "job-ended")
         self.settled[job] = (state, restarts)
@@ -91,11 +94,7 @@ def wave(request):
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_wave(wave, name):
-    try:
-        wave.results[name].result(200)
-    except BaseException:
-        print(wave.daemon.log(8000))  # pytest shows it with the failure
-        raise
+    wave.results[name].result(200)
 
 
 def test_nothing_comes_back(wave):
@@ -226,7 +225,7 @@ def time_limit_continued(w):
                   comment='{"reknit": {"continue_after_time_limit": true}}')
     job.await_step(12)
     w.site.update_job(job.id, EndTime="now")
-    await_true("its second attempt", lambda: job.nodes(1))
+    await_true("its second attempt", lambda: job.nodes(1), 120)
     w.site.run("scancel", job.id)
     w.end(job.id, "CANCELLED", 1)
     assert w.verdict(job.id)["cause"] == "time-limit" and w.decision(job.id)["action"] == "restart"
@@ -256,7 +255,7 @@ def cancelled_while_it_waits(w):
 def cancelled_while_it_comes_back(w):
     """Its user sees it fail, and wants it away: from then on he repeats himself until it is."""
     job = w.train("unwanted", [{"rank": 1, "step": 12, "do": "raise", "text": ECC}])
-    w.site.await_state(job.id, "FAILED", where=lambda j: j["restart_cnt"] == 0)
+    w.site.await_state(job.id, {"FAILED", "PENDING"}, where=lambda j: j["job_state"] == "FAILED" or j["restart_cnt"])
 
     def cancelled():
         subprocess.run(["scancel", str(job.id)], env=w.site.env, capture_output=True, check=False)
@@ -284,7 +283,7 @@ def cancelled_while_it_runs_again(w):
 def requeued_by_its_user(w):
     """... in the same moment."""
     job = w.train("impatient", [{"rank": 1, "step": 12, "attempt": 0, "do": "raise", "text": ECC}])
-    w.site.await_state(job.id, "FAILED")
+    w.site.await_state(job.id, {"FAILED", "PENDING"}, where=lambda j: j["job_state"] == "FAILED" or j["restart_cnt"])
     try:
         w.site.run("scontrol", "requeue", job.id)
     except CommandFailed as e:

@@ -126,6 +126,7 @@ static void prefixes_are_facts(void **state)
         {"kern  :err   : [Wed Mar 11 02:13:53 2026] NVRM: x", "NVRM: x", -1, -1, ""},
         {"[pod/trainer-3/pytorch] boom", "boom", -1, -1, "trainer-3"},
         {"gpu-n3: boom", "boom", -1, -1, "gpu-n3"},
+        {"slurmstepd-n8: error: boom", "error: boom", -1, -1, "n8"},
         {"[gpu-n3/12] boom", "boom", -1, -1, "gpu-n3"},
         {"[gpu-n3:12] boom", "boom", -1, -1, "gpu-n3"},
         {"[gpu-n3:41233] boom", "[gpu-n3:41233] boom", -1, -1, ""},
