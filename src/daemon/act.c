@@ -7,6 +7,7 @@
 #include "daemon/daemon.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/str.h"
 
 #include <inttypes.h>
@@ -162,12 +163,46 @@ static json_t *merged(const struct job *j, const struct sched_job *r, const stru
     return list;
 }
 
+struct amendment {
+    struct daemon *d;
+    const struct event *intent;
+    int64_t begin;
+};
+
+static json_t *settings(const struct amendment *a, const struct sched_job *r)
+{
+    const struct job *j = model_job(pump_model(a->d->pump), a->intent->job);
+
+    return json_pack("{s:o, s:I}", "exclude", merged(j, r, &a->intent->intended), "eligible",
+                     (json_int_t)a->begin);
+}
+
+static void on_part_amended(void *ctx, enum adapter_outcome outcome, const json_t *answer,
+                            const char *text)
+{
+    if (outcome != ADAPTER_DONE)
+        log_warning("a part of a heterogeneous job could not be amended: %s", text);
+}
+
+/* Before the first part, whose result counts for the whole: a part starts only with all others. */
+static void amend_part(void *ctx, const struct sched_job *part)
+{
+    const struct amendment *a = ctx;
+    json_t *q = request("update", part);
+
+    json_object_set_new(q, "expect",
+                        json_pack("{s:I, s:[s], s:b, s:b}", "restarts",
+                                  (json_int_t)a->intent->intended.restarts, "states", "pending",
+                                  "held", 0, "completing", 0));
+    json_object_set_new(q, "set", settings(a, part));
+    adapter_ask(a->d->adapter, q, DEADLINE, on_part_amended, NULL);
+}
+
 static void amend(struct daemon *d, const struct sched_job *r, const struct event *intent)
 {
     const struct intent_facts *f = &intent->intended;
-    const struct job *j = model_job(pump_model(d->pump), intent->job);
     int left = f->n_nodes > 0 ? sched_watch_usable(d->sched, r, f) : -1;
-    int64_t begin = f->not_before / USEC_PER_SEC + sched_watch_ahead(d->sched);
+    struct amendment a = {d, intent, f->not_before / USEC_PER_SEC + sched_watch_ahead(d->sched)};
     json_t *q = request("update", r), *want;
     char why[128];
 
@@ -183,9 +218,8 @@ static void amend(struct daemon *d, const struct sched_job *r, const struct even
     json_object_set_new(want, "held", json_false());
     json_object_set_new(want, "completing", json_false());
     json_object_set_new(q, "expect", want);
-    json_object_set_new(
-        q, "set",
-        json_pack("{s:o, s:I}", "exclude", merged(j, r, f), "eligible", (json_int_t)begin));
+    json_object_set_new(q, "set", settings(&a, r));
+    sched_watch_each_part(d->sched, r, amend_part, &a);
     ask(d, intent, q);
 }
 

@@ -64,6 +64,9 @@ void sched_watch_take(struct sched_watch *w, const json_t *job);
  * that cannot be told. */
 int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,
                        const struct intent_facts *without);
+/* The further parts of a heterogeneous job. */
+void sched_watch_each_part(const struct sched_watch *w, const struct sched_job *r,
+                           void (*fn)(void *ctx, const struct sched_job *part), void *ctx);
 /* Seconds that the scheduler's clock is ahead of the pump's. */
 int64_t sched_watch_ahead(const struct sched_watch *w);
 /* "" = none, "" = not known, 0 = never. */

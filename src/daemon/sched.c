@@ -29,6 +29,7 @@
 
 struct watched {
     struct sched_job *r;
+    char *own_nodes; /* of a heterogeneous job's first part, whose r->nodes are those of all */
     char key[SCHED_KEY_LEN];
     bool ignored;      /* nobody opted it in */
     bool successor;    /* as in struct look_facts; once seen, it stays */
@@ -86,6 +87,7 @@ static struct watched *find_key(const struct sched_watch *w, const char *key)
 static void watched_free(struct watched *x)
 {
     sched_job_free(x->r);
+    free(x->own_nodes);
     free(x);
 }
 
@@ -273,6 +275,13 @@ static void tell_terms(struct sched_watch *w, struct watched *x)
     pump_input(w->d->pump, &e);
 }
 
+/* The scheduler starts and ends all parts of a heterogeneous job as one, which the first stands
+ * for. */
+static bool is_further_part(const struct sched_job *r)
+{
+    return r->het_leader != 0 && r->het_leader != r->id;
+}
+
 static void set_terms(struct sched_watch *w, struct watched *x)
 {
     struct job_labels labels = {.partition = x->r->partition,
@@ -282,7 +291,7 @@ static void set_terms(struct sched_watch *w, struct watched *x)
                                 .comment = x->r->comment};
 
     daemon_config_for_job(w->d->config, &labels, &x->terms);
-    x->ignored = x->terms.mode == MODE_OFF;
+    x->ignored = x->terms.mode == MODE_OFF || is_further_part(x->r);
 }
 
 /* "afterany:25" and "afternotok:25_*" start when job 25 fails, and would run beside it then. */
@@ -308,7 +317,8 @@ static bool waits_for_failure(const char *dependency, uint32_t id)
 
 static bool succeeds(const struct sched_job *next, const struct sched_job *r)
 {
-    if (next == r || (next->array_id != 0 && next->array_id == r->array_id))
+    if (next == r || (next->array_id != 0 && next->array_id == r->array_id) ||
+        (next->het_leader != 0 && next->het_leader == r->het_leader))
         return false;
     if (*next->dependency && (waits_for_failure(next->dependency, r->id) ||
                               (r->array_id && waits_for_failure(next->dependency, r->array_id))))
@@ -374,8 +384,34 @@ static void forget(struct sched_watch *w, struct watched *x)
     drop(w, x->r->id);
 }
 
+/* It runs on the nodes of all its parts. */
+static void join_parts(struct sched_watch *w, struct watched *x)
+{
+    _cleanup_strbuf_ struct strbuf all = {0};
+
+    if (x->r->het_leader != x->r->id)
+        return;
+    if (!x->own_nodes)
+        x->own_nodes = xstrdup(x->r->nodes);
+    strbuf_adds(&all, x->own_nodes);
+    VEC_FOREACH (&w->jobs, y)
+        if (is_further_part((*y)->r) && (*y)->r->het_leader == x->r->id && *(*y)->r->nodes)
+            strbuf_addf(&all, "%s%s", all.len > 0 ? "," : "", (*y)->r->nodes);
+    free(x->r->nodes);
+    x->r->nodes = xstrdup(strbuf_str(&all));
+}
+
+void sched_watch_each_part(const struct sched_watch *w, const struct sched_job *r,
+                           void (*fn)(void *ctx, const struct sched_job *part), void *ctx)
+{
+    VEC_FOREACH (&w->jobs, x)
+        if (is_further_part((*x)->r) && (*x)->r->het_leader == r->id)
+            fn(ctx, (*x)->r);
+}
+
 static void take_record(struct sched_watch *w, struct sched_job *r)
 {
+    struct watched *leader = is_further_part(r) ? find(w, r->het_leader) : NULL;
     struct watched *x = find(w, r->id);
 
     to_pump_time(w, r);
@@ -389,9 +425,16 @@ static void take_record(struct sched_watch *w, struct sched_job *r)
     } else {
         sched_job_free(x->r);
         x->r = r;
+        free(x->own_nodes);
+        x->own_nodes = NULL;
     }
+    join_parts(w, x);
     x->successor |= !x->ignored && r->state != SCHED_PENDING && has_successor(w, r);
     translate(w, x);
+    if (leader) {
+        join_parts(w, leader);
+        translate(w, leader);
+    }
 }
 
 void sched_watch_take(struct sched_watch *w, const json_t *job)

@@ -9,7 +9,8 @@ Without "attempt" (the restart count) it happens in each. Step 0 is before the r
   raise   RuntimeError of that text         import  a module is missing
   exit    with status "status" at once      hang    sleeps and answers nobody
   kill    dies of signal "signal"           print   only says "text", and goes on
-DIR/attempts has a JSON line for each start of a rank, DIR/violations what must never happen.
+DIR/attempts has a JSON line for each start of a rank, DIR/died the time of each fault that ends one,
+DIR/violations what must never happen.
 """
 
 import argparse
@@ -94,6 +95,8 @@ class Rank:
 
     def do(self, fault):
         what = fault["do"]
+        if what in ("raise", "exit", "kill"):
+            self.place.note("died", str(time.time()))
         if what == "raise":
             raise RuntimeError(fault["text"])
         if what == "import":

@@ -40,7 +40,13 @@ class Wave:
 
     def __init__(self, site, daemon):
         self.site, self.daemon, self.journal = site, daemon, daemon.journal
+        self.took = {}
         self.settled = {}  # job -> (state, restarts) that must not change any more
+
+    def run(self, name):
+        begun = time.monotonic()
+        SCENARIOS[name](self)
+        self.took[name] = time.monotonic() - begun
 
     def train(self, name, *args, **kwargs):
         return self.site.train(name, *args, **kwargs)
@@ -88,13 +94,14 @@ def wave(request):
                          rules=[{"partition": "watch", "mode": "observe"}]).start()
         w = Wave(site, daemon)
         with concurrent.futures.ThreadPoolExecutor(len(SCENARIOS)) as pool:
-            w.results = {name: pool.submit(SCENARIOS[name], w) for name in names or SCENARIOS}
+            w.results = {name: pool.submit(w.run, name) for name in names or SCENARIOS}
             yield w
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_wave(wave, name):
     wave.results[name].result(200)
+    print(f"{wave.took[name]:.0f} s")
 
 
 def test_nothing_comes_back(wave):

@@ -33,6 +33,22 @@ static void test_concurrent_hardware_explains_an_exception(void **state)
     assert_int_equal(s->in.advice, ADVICE_RESTART_EXCLUDING);
 }
 
+static void test_who_tells_of_a_lost_node_is_not_it(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "slurm.node_fail", ROLE_ROOT, CAUSE_NODE_FAILURE, 96);
+
+    x.blame = BLAME_NODE;
+    STR_COPY(x.who.node, "n12");
+    evidence_add(s->e, &x);
+    x = hit(s, "slurm.node_fail_elsewhere", ROLE_ROOT, CAUSE_NODE_FAILURE, 95);
+    STR_COPY(x.who.node, "n11");
+    evidence_add(s->e, &x);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n12");
+}
+
 static void test_hardware_without_a_name_cannot_be_excluded(void **state)
 {
     say(*state, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, RANK_NONE);
@@ -173,6 +189,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         STORY_TEST(test_concurrent_hardware_explains_an_exception),
+        STORY_TEST(test_who_tells_of_a_lost_node_is_not_it),
         STORY_TEST(test_hardware_without_a_name_cannot_be_excluded),
         STORY_TEST(test_the_same_error_on_all_ranks_blames_none),
         STORY_TEST(test_a_program_error_says_which_rank_printed_it),

@@ -14,6 +14,8 @@ void culprit_by_hardware_hit(struct judge *j, const struct hit *h)
     struct entity who = h->s.who;
     int32_t rank;
 
+    if (h->s.cause == CAUSE_NODE_FAILURE && h->s.blame == BLAME_NONE)
+        return;                     /* who tells of it lives on */
     if (h->s.layer == LAYER_KERNEL) /* knows of no ranks: what looks like one is another label */
         who.rank = RANK_NONE;
     rank = roster_rank_of(&j->e->roster, &who);

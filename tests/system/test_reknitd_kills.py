@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reknitd is killed at random moments while it brings jobs back, and started again at once: nothing
+is done twice or forgotten, no job is left behind."""
+
+import os
+import random
+import time
+
+import pytest
+import reknitd
+from cluster import FINAL
+from reknitd import Reknitd, Site
+
+pytestmark = pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))
+
+KILLS = int(os.environ.get("REKNIT_TEST_KILLS", "30"))
+DEATHS = 3
+ECC = "CUDA error: uncorrectable ECC error encountered"
+
+
+@pytest.fixture(scope="module")
+def site():
+    with Site(nodes=16, cpus=16) as s:
+        yield s
+
+
+def dying(site, number):
+    """A job that loses rank 1 in each of its first attempts, every time a bit further on."""
+    name = f"dying-{number}"
+    faults = [{"rank": 1, "step": 10 * n + 9, "attempt": n, "do": "raise", "text": ECC} for n in range(DEATHS)]
+    return site.train(name, faults, options=f"--steps {10 * DEATHS + 10} --step-ms 30",
+                      before=f"echo >> {site.work / name}/begun")
+
+
+def check(site, journal, job):
+    record = site.await_state(job.id, FINAL, 200, where=lambda j: j["restart_cnt"] >= DEATHS)
+    story = journal.story(job.id)
+    assert (record["job_state"], record["restart_cnt"]) == ("COMPLETED", DEATHS), story
+    assert len((job.folder / "begun").read_text().splitlines()) == DEATHS + 1, story
+    assert job.violations() == ""
+    journal.wait(job.id, "job-ended")
+    for attempt in range(1, DEATHS + 1):
+        verdicts = [e.body for e in journal.events(job.id, "verdict") if e.attempt == attempt]
+        assert [v["cause"] for v in verdicts] == ["gpu-hardware"], f"attempt {attempt}\n{story}"
+        assert verdicts[0]["culprits"]["nodes"] == [job.nodes(attempt - 1)[1]], story
+    bad = {job.nodes(attempt)[1] for attempt in range(DEATHS)}
+    assert len(bad) == DEATHS  # each was kept out from then on
+
+
+def test_killed_while_jobs_come_back(site):
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    daemon = Reknitd(site, spawner=True).start()
+    jobs, kills = [], 0
+    print(f"seed {seed}")
+    while kills < KILLS:
+        running = [job for job in jobs if site.state(job.id) != "COMPLETED"]
+        while len(running) < 4:
+            running.append(dying(site, len(jobs)))
+            jobs.append(running[-1])
+        time.sleep(chance.uniform(0, 2.5))
+        daemon.kill()
+        daemon.start()
+        kills += 1
+    for job in jobs:
+        check(site, daemon.journal, job)
+    assert daemon.stop() == 0
+    assert "identical" in daemon.journal.replay()
