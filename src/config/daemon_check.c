@@ -96,6 +96,7 @@ static int check_paths(const struct daemon_config *c, const struct fault *f)
         {"api.tls_key", c->api.tls_key, false, false},
         {"api.token_file", c->api.token_file, false, false},
         {"agents.key_file", c->agents.key_file, false, false},
+        {"agents.munge_socket", c->agents.munge_socket, false, true},
         {"webhook.token_file", c->webhook.token_file, false, false},
     };
     static const size_t socket_max = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;

@@ -84,6 +84,7 @@ struct daemon_config {
         char listen[CONFIG_TEXT_MAX]; /* address:port; "" = no agents */
         enum agent_auth auth;
         char key_file[CONFIG_TEXT_MAX];
+        char munge_socket[CONFIG_TEXT_MAX]; /* "" = MUNGE's usual one */
     } agents;
     struct {
         char url[CONFIG_TEXT_MAX]; /* "" = none */

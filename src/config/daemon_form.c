@@ -66,7 +66,8 @@ static const char *auth_word(int i)
 #define AGENTS_KEYS(X)                                                                             \
     X(agents, listen, KEY_TEXT, NULL)                                                              \
     X(agents, auth, KEY_WORD, auth_word)                                                           \
-    X(agents, key_file, KEY_TEXT, NULL)
+    X(agents, key_file, KEY_TEXT, NULL)                                                            \
+    X(agents, munge_socket, KEY_TEXT, NULL)
 
 #define WEBHOOK_KEYS(X)                                                                            \
     X(webhook, url, KEY_TEXT, NULL)                                                                \

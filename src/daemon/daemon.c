@@ -69,6 +69,8 @@ static void on_happened(void *ctx, const struct event *e)
         log_watch_happened(d->logs, e);
     if (d->api)
         api_happened(d->api, e);
+    if (d->nodes)
+        node_watch_happened(d->nodes, e);
 }
 
 static void on_intent(void *ctx, const struct event *intent)
@@ -185,8 +187,9 @@ static int set_up(struct daemon *d, struct err *e)
     if (d->children && d->sched) {
         start_adapter(d);
         d->logs = log_watch_new(d);
+        d->nodes = node_watch_new(d);
     }
-    if (!d->adapter || !d->logs)
+    if (!d->adapter || !d->logs || !d->nodes)
         return err_set(e, -ENOMEM, "the event loop takes nothing more");
     sched_watch_poke(d->sched);
     return face_new(d, e);
@@ -215,6 +218,7 @@ struct daemon *daemon_free(struct daemon *d)
     if (!d)
         return NULL;
     d->api = api_free(d->api);
+    node_watch_free(d->nodes);
     log_watch_free(d->logs);
     adapter_free(d->adapter);
     sched_watch_free(d->sched);
@@ -241,5 +245,6 @@ void daemon_reload(struct daemon *d)
     d->config = fresh;
     tell_config(d);
     sched_watch_reload(d->sched);
+    node_watch_reload(d->nodes);
     log_info("the configuration was read again");
 }

@@ -20,6 +20,7 @@
 
 struct sched_watch;
 struct log_watch;
+struct node_watch;
 
 struct daemon {
     sd_event *event;
@@ -35,6 +36,7 @@ struct daemon {
     struct log_watch *logs;
     struct api *api;
     usec_t started;
+    struct node_watch *nodes;
 };
 
 int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, struct daemon **ret,
@@ -60,6 +62,12 @@ const struct sched_job *sched_watch_record(const struct sched_watch *w, const ch
 const struct job_terms *sched_watch_terms(const struct sched_watch *w, const char *key);
 /* A record of an answer of the adapter (a "job"). */
 void sched_watch_take(struct sched_watch *w, const json_t *job);
+/* The record of the job of that number, and its key, "" when it is not watched; NULL = none. */
+const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
+                                         const char **ret_key);
+bool sched_watch_has_nodes(const struct sched_watch *w);
+/* Where the scheduler reaches the node, as an address or a name; NULL = it has no such node. */
+const char *sched_watch_address(const struct sched_watch *w, const char *node);
 /* How many nodes the job could run on, without those that are excluded in its record or here; -1:
  * that cannot be told. */
 int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,
@@ -89,5 +97,11 @@ void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);
 
 /* face.c: the API; d->api on success. */
 int face_new(struct daemon *d, struct err *e);
+
+/* nodes.c: hears the agents of the compute nodes, where the configuration has them. */
+struct node_watch *node_watch_new(struct daemon *d);
+struct node_watch *node_watch_free(struct node_watch *w);
+void node_watch_reload(struct node_watch *w);
+void node_watch_happened(struct node_watch *w, const struct event *e);
 
 #endif

@@ -120,6 +120,17 @@ const struct sched_job *sched_watch_record(const struct sched_watch *w, const ch
     return x ? x->r : NULL;
 }
 
+const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
+                                         const char **ret_key)
+{
+    const struct watched *x = find(w, id);
+
+    if (!x)
+        return NULL;
+    *ret_key = x->ignored ? "" : x->key;
+    return x->r;
+}
+
 const struct job_terms *sched_watch_terms(const struct sched_watch *w, const char *key)
 {
     const struct watched *x = find_key(w, key);
@@ -215,6 +226,16 @@ int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,
         lists(json_object_get(node, "partitions"), r->partition) && !lists(r->exclude, name) &&
         !is_without(without, name);
     return n;
+}
+
+bool sched_watch_has_nodes(const struct sched_watch *w)
+{
+    return json_object_size(w->nodes) > 0;
+}
+
+const char *sched_watch_address(const struct sched_watch *w, const char *node)
+{
+    return json_string_value(json_object_get(json_object_get(w->nodes, node), "address"));
 }
 
 /* Time */

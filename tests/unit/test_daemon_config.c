@@ -85,7 +85,7 @@ static const char everything[] =
     "adapter: {command: [/usr/libexec/x, --fake], timeout: 2s}\n"
     "api: {socket: /tmp/s, listen: '[::]:99', tls_cert: /c, tls_key: /k, token_file: /t, "
     "munge: true}\n"
-    "agents: {listen: '10.0.0.1:7', auth: key, key_file: /key}\n"
+    "agents: {listen: '10.0.0.1:7', auth: key, key_file: /key, munge_socket: /munge}\n"
     "webhook: {url: 'https://hooks.example/x', token_file: /w}\n"
     "brakes: {actions_per_hour: 1, actions_per_partition_hour: 2, exclusions_per_node_hour: 3, "
     "storm_jobs: 5, storm_window: 6s, storm_per_minute: 7, proposal_life: 20m, early_start: 9s, "

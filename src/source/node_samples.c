@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The agents look at their own times. A round is over when every node has spoken; one that has
+ * spoken twice by then has its work counted twice, over twice the time. */
+
+#include "source/node_samples.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+#include <string.h>
+
+#define NODES_MAX 20000
+
+struct sample {
+    char node[NODE_NAME_LEN];
+    struct activity_fact fact;
+};
+
+struct node_samples {
+    usec_t begun;
+    VEC(struct sample *) samples; /* by node */
+};
+
+struct node_samples *node_samples_new(void)
+{
+    return xnew(struct node_samples);
+}
+
+static void clear(struct node_samples *s)
+{
+    VEC_FOREACH (&s->samples, x)
+        free(*x);
+    s->samples.n = 0;
+}
+
+struct node_samples *node_samples_free(struct node_samples *s)
+{
+    if (!s)
+        return NULL;
+    clear(s);
+    VEC_DONE(&s->samples);
+    free(s);
+    return NULL;
+}
+
+/* Where it is, or belongs. */
+static size_t position(const struct node_samples *s, const char *node)
+{
+    size_t lo = 0, hi = s->samples.n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (strcmp(s->samples.v[mid]->node, node) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static int64_t sum_io(int64_t a, int64_t b)
+{
+    return a == NUMBER_NONE || b == NUMBER_NONE ? NUMBER_NONE : a + b;
+}
+
+/* The same node again, later. */
+static void extend(struct activity_fact *f, const struct activity_fact *more)
+{
+    usec_t interval = f->interval + more->interval, cpu = f->cpu + more->cpu;
+    int64_t io = sum_io(f->io, more->io);
+
+    *f = *more; /* what is so now */
+    f->interval = interval;
+    f->cpu = cpu;
+    f->io = io;
+}
+
+static void take(struct node_samples *s, const char *node, const struct activity_fact *f)
+{
+    size_t i = position(s, node);
+    struct sample *x;
+
+    if (i < s->samples.n && streq(s->samples.v[i]->node, node)) {
+        extend(&s->samples.v[i]->fact, f);
+        return;
+    }
+    if (s->samples.n >= NODES_MAX)
+        return;
+    x = xnew(struct sample);
+    STR_COPY(x->node, node);
+    x->fact = *f;
+    (void)VEC_PUSH(&s->samples);
+    memmove(&s->samples.v[i + 1], &s->samples.v[i], (s->samples.n - 1 - i) * sizeof(x));
+    s->samples.v[i] = x;
+}
+
+/* CPU time and I/O as of one interval, the mean of all. */
+static struct activity_fact sum(const struct node_samples *s)
+{
+    struct activity_fact whole = {0};
+
+    VEC_FOREACH (&s->samples, x) {
+        const struct activity_fact *f = &(*x)->fact;
+
+        whole.interval += f->interval;
+        whole.cpu += f->cpu;
+        whole.io = sum_io(whole.io, f->io);
+        whole.processes += f->processes;
+        whole.stopped += f->stopped;
+        whole.blocked += f->blocked;
+    }
+    whole.interval /= (usec_t)s->samples.n;
+    return whole;
+}
+
+bool node_samples_add(struct node_samples *s, const char *node, const struct activity_fact *f,
+                      uint32_t nodes, usec_t now, struct activity_fact *ret)
+{
+    if (s->samples.n > 0 && now > s->begun + NODE_SAMPLES_AGE)
+        clear(s);
+    if (s->samples.n == 0)
+        s->begun = now;
+    take(s, node, f);
+    if (nodes == 0 || s->samples.n < nodes)
+        return false;
+    *ret = sum(s);
+    clear(s);
+    return true;
+}
