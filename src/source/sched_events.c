@@ -352,21 +352,21 @@ bool sched_translate(const struct sched_job *r, const struct sched_around *aroun
     return t.any;
 }
 
+/* Each of the two may be the last that is told before this process is killed. */
 bool sched_translate_gone(const struct job *j, sched_emit_fn *fn, void *ctx)
 {
     struct event e = {.kind = EVENT_LOOK, .attempt = j->attempt.number};
-    bool unseen = j->state == JOB_RUNNING || j->state == JOB_NEW;
+    bool unseen = (j->state == JOB_RUNNING || j->state == JOB_NEW) && !j->attempt.lost;
+    bool looked = j->sched.look.state == SCHED_FORGOTTEN;
 
-    if (j->sched.look.state == SCHED_FORGOTTEN)
-        return false;
     STR_COPY(e.job, j->name);
     e.look = j->sched.look;
     e.look.state = SCHED_FORGOTTEN;
     e.look.completing = false;
-    fn(ctx, &e);
-    if (unseen) {
-        e.kind = EVENT_RUNNER_LOST;
+    if (!looked)
         fn(ctx, &e);
-    }
-    return true;
+    e.kind = EVENT_RUNNER_LOST;
+    if (unseen)
+        fn(ctx, &e);
+    return unseen || !looked;
 }

@@ -13,8 +13,8 @@
 #define S   USEC_PER_SEC
 #define MIN USEC_PER_MIN
 
-#define JOBS_AT_FIRST 6
-#define TURNS_MAX     200000
+#define JOBS      8
+#define TURNS_MAX 200000
 
 /* Time: a heap by time and order. */
 
@@ -469,8 +469,8 @@ void cluster_init(struct cluster *c, uint64_t seed, bool trace_it)
     c->slurm.ctx = c;
     draw_scene(c);
     warden_begin(c, none);
-    for (int i = 0; i < JOBS_AT_FIRST; i++)
-        cluster_later(c, cluster_between(c, 0, 15 * MIN), submit, none);
+    for (int i = 0; i < JOBS; i++)
+        cluster_later(c, cluster_between(c, 0, c->scene.horizon - BEGINNING), submit, none);
     cluster_later(c, 0, turn, none);
     cluster_later(c, cluster_between(c, MIN, 60 * MIN), break_node, none);
     cluster_later(c, cluster_between(c, MIN, 60 * MIN), go_deaf, none);
