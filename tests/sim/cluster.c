@@ -241,7 +241,7 @@ static void cancel_by_hand(struct cluster *c, struct fake_job *f)
 static void requeue_by_hand(struct cluster *c, struct fake_job *f)
 {
     if (slurm_requeue(&c->slurm, f, BY_PEOPLE) == ANSWER_OK)
-        f->cancelled = false;
+        f->cancelled = f->cancel_shown = false;
 }
 
 static void interfere(struct cluster *c, struct arg arg)
@@ -304,11 +304,13 @@ static void submit(struct cluster *c, struct arg none)
     struct fake_job *f;
 
     like.may_requeue = rng_chance(r, 80);
-    like.need = (uint32_t)rng_in(r, 1, 5);
+    like.need = (uint32_t)rng_in(r, 1, rng_chance(r, 20) ? NODES : 5);
     like.time_limit = cluster_between(c, 5, 40) * MIN;
     like.own_exclude = rng_chance(r, 30) ? (nodeset)1 << rng_in(r, 0, NODES - 1) : 0;
     like.required = rng_chance(r, 10) ? (nodeset)1 << rng_in(r, 0, NODES - 1) : 0;
     like.required &= ~like.own_exclude;
+    if (like.need == NODES)
+        like.own_exclude = 0;
     STR_PRINTF(like.name, "job%d", (int)rng_in(r, 0, 9));
     f = slurm_submit(&c->slurm, &like);
     if (c->scene.rough && rng_chance(r, 50))
@@ -387,8 +389,8 @@ static void turn(struct cluster *c, struct arg arg)
     slurm_turn(s);
     VEC_FOREACH (&s->jobs, f) {
         any |= !(*f)->forgotten;
-        if (!(*f)->forgotten && (*f)->constrained)
-            inspect_waiting(c, *f);
+        if (!(*f)->forgotten)
+            inspect_job(c, *f);
     }
     if (any || !cluster_is_quiet(c))
         cluster_later(c, S, turn, arg);

@@ -112,7 +112,7 @@ void inspect_derived(struct cluster *c, const struct event *e);
 void inspect_granted(struct cluster *c, const struct event *intent, struct fake_job *f, bool late);
 void inspect_begun(struct cluster *c, const struct fake_job *f);
 void inspect_forgotten(struct cluster *c, const struct fake_job *f);
-void inspect_waiting(struct cluster *c, const struct fake_job *f);
+void inspect_job(struct cluster *c, const struct fake_job *f); /* once a second */
 void inspect_end(struct cluster *c);
 struct story *inspect_story(struct cluster *c, const char *key);
 

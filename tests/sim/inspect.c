@@ -145,7 +145,9 @@ void inspect_granted(struct cluster *c, const struct event *intent, struct fake_
         cluster_fail(c, "%s meant job %u, and met another of its number", intent->job, f->id);
     switch (intent->intended.intent) {
     case INTENT_REQUEUE:
-        if (f->cancelled && !late)
+        if (f->cancelled && f->cancel_shown)
+            f->back_at = c->now;
+        if (f->cancelled && f->cancel_shown && !late)
             cluster_fail(c, "%s was cancelled, and requeued", intent->job);
         if (++t->restarts > REQUEUES_MAX)
             cluster_fail(c, "%s was requeued %u times", intent->job, t->restarts);
@@ -168,27 +170,39 @@ void inspect_begun(struct cluster *c, const struct fake_job *f)
                      (long long)(f->start - f->queued_at) / USEC_PER_MSEC);
 }
 
-/* Only because of us it cannot run. */
-void inspect_waiting(struct cluster *c, const struct fake_job *f)
+/* For how long reknit could have done something about what is so since then. */
+static usec_t idle_since(const struct cluster *c, usec_t then)
 {
-    usec_t since = f->constrained_at > c->alive_since ? f->constrained_at : c->alive_since;
+    usec_t since = then > c->alive_since ? then : c->alive_since;
+
+    if (!c->alive || core_model(c->core)->frozen || c->now < c->deaf_until)
+        return 0;
+    return c->now - (since > c->deaf_until ? since : c->deaf_until);
+}
+
+/* Only because of us it cannot run. */
+static void check_constrained(struct cluster *c, const struct fake_job *f)
+{
     nodeset possible = (((nodeset)1 << NODES) - 1) & ~f->own_exclude;
     bool own_fault = count_nodes(possible) < f->need || (f->required & ~possible);
 
-    if (own_fault || f->constrained_at == USEC_NEVER || !c->alive || f->held ||
-        core_model(c->core)->frozen)
-        return;
-    if (c->deaf_until > since)
-        since = c->deaf_until;
-    if (c->now - since > 30 * MIN)
+    if (f->constrained && !own_fault && !f->held && idle_since(c, f->constrained_at) > 12 * MIN)
         cluster_fail(c, "job %u cannot run, because of nodes that were kept out", f->id);
+}
+
+void inspect_job(struct cluster *c, const struct fake_job *f)
+{
+    check_constrained(c, f);
+    if (f->cancelled && f->back_at > 0 && !sched_has_ended(f->state) &&
+        idle_since(c, f->back_at) > 3 * MIN)
+        cluster_fail(c, "job %u was cancelled, and is back", f->id);
 }
 
 /* The end */
 
 static void check_cancelled(struct cluster *c, const struct fake_job *f)
 {
-    if (f->cancelled && !sched_has_ended(f->state))
+    if (f->cancelled && f->cancel_shown && !sched_has_ended(f->state))
         cluster_fail(c, "job %u was cancelled, and is back", f->id);
 }
 

@@ -46,7 +46,9 @@ struct fake_job {
     usec_t completes_at;   /* USEC_NEVER: somebody must do something */
     usec_t constrained_at; /* USEC_NEVER */
     enum by queued_by, began_by; /* who queued it, whose word its start time is */
-    bool cancelled;              /* the last word of people */
+    bool cancelled;              /* the last word of people ... */
+    bool cancel_shown;           /* ... which somebody else has seen, before it was undone */
+    usec_t back_at;              /* since when it is back even so; 0 = it is not */
     bool forgotten;
     uint32_t starts_of_reknit; /* attempts that would not have been without it */
 };

@@ -225,6 +225,7 @@ static void take_record(struct cluster *c, const struct fake_job *f)
             sched_job_key(&now.r, w->key);
     }
     w->last = *f;
+    cluster_job(c, f->index)->cancel_shown |= f->state == SCHED_CANCELLED;
     STR_COPY(key, w->key);
     inspect_story(c, key)->index = f->index;
     translate(c, key, &now.r, w->successor);
@@ -361,7 +362,7 @@ static enum answer execute(struct cluster *c, const struct event *e, struct fake
         break;
     case INTENT_AMEND:
         a = slurm_amend(&c->slurm, f, f->own_exclude | (nodes_named(&e->intended) & ~f->required),
-                        e->intended.not_before, BY_REKNIT);
+                        e->intended.not_before, late ? BY_SLURM : BY_REKNIT);
         break;
     default:
         break;
