@@ -227,7 +227,7 @@ static void set_times(json_t *o, const job_info_t *j)
 
 static const char *failed_node(const job_info_t *j)
 {
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
     return j->failed_node;
 #else
     return NULL;
