@@ -15,7 +15,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -31,6 +33,8 @@ struct world {
     struct children *children;
     struct readers *readers;
     char dir[64], log[96], state[96];
+    const char *spawner; /* its socket, or NULL */
+    uid_t uid;           /* of the job */
     VEC(uint64_t) lines; /* of root signals, in the order they came */
     unsigned signals, gaps, drained, running, states;
     struct signal last;
@@ -88,7 +92,7 @@ static const struct readers_handlers handlers = {.signal = on_signal,
 
 static void open_readers(struct world *w, const char *programs)
 {
-    struct children_config cc = {.programs = programs};
+    struct children_config cc = {.programs = programs, .spawner = w->spawner};
     struct readers_config c = {
         .state_file = w->state, .ping_every = 100 * USEC_PER_MSEC, .ping_patience = USEC_PER_SEC};
 
@@ -106,7 +110,7 @@ static void close_readers(struct world *w)
 
 static void begin(struct world *w, const char *programs)
 {
-    *w = (struct world){.dir = "/tmp/reknit-readers-XXXXXX"};
+    *w = (struct world){.dir = "/tmp/reknit-readers-XXXXXX", .uid = getuid()};
     assert_non_null(mkdtemp(w->dir));
     snprintf(w->log, sizeof(w->log), "%s/slurm-7.out", w->dir);
     snprintf(w->state, sizeof(w->state), "%s/state", w->dir);
@@ -129,7 +133,7 @@ static int follow(struct world *w, uint32_t attempt)
     struct log_paths p = {
         .work_dir = w->dir, .job_id = 7, .array_task_id = LOG_NO_TASK, .started_us = now_us()};
 
-    return readers_follow(w->readers, getuid(), getgid(), JOB, attempt, &p);
+    return readers_follow(w->readers, w->uid, (gid_t)-1, JOB, attempt, &p);
 }
 
 /* A line that is a failure by itself, no two alike. */
@@ -302,6 +306,86 @@ static void test_refusals(void **state)
     end(&w);
 }
 
+/* ---- by the spawner ---- */
+
+#define STRANGER 54321 /* a uid that no user has */
+
+static void copy_program(const char *from, const char *to)
+{
+    _cleanup_(closep) int in = open(from, O_RDONLY | O_CLOEXEC);
+    _cleanup_(closep) int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+    ssize_t n;
+
+    assert_true(in >= 0 && out >= 0);
+    while ((n = sendfile(out, in, NULL, 1 << 20)) > 0)
+        ;
+    assert_int_equal(n, 0);
+}
+
+static pid_t start_spawner(const char *socket, const char *programs)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        execl(SPAWNER, SPAWNER, "--socket", socket, "--programs", programs, "--user", "nobody",
+              "--slurm-user", "daemon", (char *)NULL);
+        _exit(127);
+    }
+    assert_true(pid > 0);
+    UNTIL(access(socket, F_OK) == 0, sched_yield());
+    return pid;
+}
+
+static void end_spawner(pid_t pid, const char *socket)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    unlink(socket);
+}
+
+static void test_spawner_dies_and_comes_back(void **state)
+{
+    char dir[] = "/tmp/reknit-spawner-XXXXXX", socket[64], program[64];
+    struct world w;
+    pid_t pid;
+
+    if (geteuid() != 0)
+        skip();
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(chmod(dir, 0755), 0);
+    snprintf(socket, sizeof(socket), "%s/socket", dir);
+    snprintf(program, sizeof(program), "%s/reknit-reader", dir);
+    copy_program(READER_FOLDER "/reknit-reader", program);
+    pid = start_spawner(socket, dir);
+
+    begin(&w, "/nonexistent");
+    close_readers(&w);
+    w.spawner = socket;
+    w.uid = STRANGER;
+    assert_int_equal(chmod(w.dir, 0755), 0);
+    open_readers(&w, NULL);
+    assert_int_equal(follow(&w, 1), 0);
+    print(&w, 0, 3);
+    RUN_UNTIL(w.event, w.lines.n == 3);
+    end_spawner(pid, socket);
+    print(&w, 3, 5);
+    RUN_UNTIL(w.event, strstr(w.last_state, "cannot be reached"));
+    pid = start_spawner(socket, dir);
+    RUN_UNTIL(w.event, w.lines.n == 5);
+    readers_drain(w.readers, JOB, 1);
+    RUN_UNTIL(w.event, w.drained == 1);
+    check_lines(&w, 5);
+
+    readers_forget(w.readers, JOB);
+    w.uid = 0; /* no reader runs as root */
+    assert_int_equal(follow(&w, 1), 0);
+    RUN_UNTIL(w.event, strstr(w.last_state, "as a user of the system"));
+    end(&w);
+    end_spawner(pid, socket);
+    unlink(program);
+    rmdir(dir);
+}
+
 /* A reader of which the user is master. */
 static void write_liar(const char *dir, const char *says)
 {
@@ -405,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_files_as_they_are),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_spawner_dies_and_comes_back),
         cmocka_unit_test(test_lies),
         cmocka_unit_test(test_flood_is_bounded),
         cmocka_unit_test(test_missing_program_is_told),
