@@ -197,7 +197,7 @@ static const struct entry_file *find_file(const struct attempt *a, const char *p
     return NULL;
 }
 
-static void add_file(struct attempt *a, const char *path, enum stream_mode mode)
+static void add_file(struct attempt *a, const char *path, const struct pattern *p)
 {
     static const struct stream_handlers handlers = {.signal = on_signal,
                                                     .gap = on_gap,
@@ -206,7 +206,9 @@ static void add_file(struct attempt *a, const char *path, enum stream_mode mode)
                                                     .trouble = on_trouble};
     const struct attempt_mark *mark = find_mark(&a->resumed, path);
     const struct attempt_mark *before = find_mark(&a->before, path);
-    struct stream_begin begin = {.started_us = a->options.started_us, .mode = mode};
+    char node[NODE_NAME_LEN];
+    struct stream_begin begin = {
+        .started_us = a->options.started_us, .mode = p->mode, .node = node};
     struct entry_file *f;
 
     if (a->files.n == ATTEMPT_FILES_MAX) {
@@ -215,6 +217,7 @@ static void add_file(struct attempt *a, const char *path, enum stream_mode mode)
         a->full = true;
         return;
     }
+    pattern_host(p->path, path, node, sizeof(node));
     if (mark)
         begin.mark = mark->mark;
     if (before)
@@ -245,7 +248,7 @@ int attempt_add_path(struct attempt *a, const char *path, enum stream_mode mode)
         return 0;
     pattern_literal(path, strlen(path), &literal);
     if (!find_file(a, strbuf_str(&literal)))
-        add_file(a, strbuf_str(&literal), mode);
+        add_file(a, strbuf_str(&literal), p);
     return 0;
 }
 
@@ -292,7 +295,7 @@ static void on_found(void *ctx, const char *path)
         return;
     if (is_read(a, st.st_dev, st.st_ino))
         return;
-    add_file(a, path, s->pattern->mode);
+    add_file(a, path, s->pattern);
     a->seek_every = SEEK_FIRST;
 }
 

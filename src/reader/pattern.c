@@ -198,6 +198,8 @@ static size_t step_length(const char *name)
 struct match {
     const char *end; /* of the component */
     unsigned effort;
+    const char *host; /* of the name, that %N stood for, NULL = none */
+    size_t host_len;
 };
 
 static bool fits(struct match *m, const char *p, const char *name);
@@ -230,7 +232,13 @@ static bool fits_place(struct match *m, const char *p, const char *name)
     case 'h':
         while (is_of_host(name[n]))
             n++;
-        return fits_some(m, p + 1, name, 1, n);
+        for (; n > 0; n--)
+            if (fits(m, p + 1, name + n)) {
+                m->host = name;
+                m->host_len = n;
+                return true;
+            }
+        return false;
     default:
         return fits_some(m, p + 1, name, 1, strlen(name));
     }
@@ -254,4 +262,24 @@ bool pattern_fits(const char *path, size_t len, const char *name)
     struct match m = {.end = path + len};
 
     return fits(&m, path, name);
+}
+
+void pattern_host(const char *path, const char *file, char *ret, size_t size)
+{
+    char name[NAME_MAX + 1];
+
+    *ret = '\0';
+    while (*path && *file) { /* component by component */
+        size_t len = strcspn(path, "/"), n = strcspn(file, "/");
+        struct match m = {.end = path + len};
+
+        if (!str_copy_n(name, sizeof(name), file, n) || !fits(&m, path, name))
+            return;
+        if (m.host)
+            str_copy_n(ret, size, m.host, m.host_len);
+        path += len + strspn(path + len, "/");
+        file += n + strspn(file + n, "/");
+    }
+    if (*path || *file)
+        *ret = '\0';
 }

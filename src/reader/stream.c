@@ -46,6 +46,7 @@ struct stream {
     uint32_t file;
     char *path;
     struct stream_begin begin;
+    struct entity who; /* prints what does not say by whom it is */
     struct tail *tail;
     bool placed; /* a file is open, and reading goes on at the tail's offset */
     struct scanner *scanner;
@@ -73,6 +74,8 @@ struct stream *stream_new(struct matcher *m, uint32_t file, const char *path,
     s->file = file;
     s->path = xstrdup(path);
     s->begin = *begin;
+    s->who = (struct entity){.rank = RANK_NONE, .local_rank = RANK_NONE};
+    STR_COPY(s->who.node, begin->node ? begin->node : "");
     s->handlers = *handlers;
     s->ctx = ctx;
     s->tail = tail_new(path);
@@ -197,7 +200,7 @@ static void wake(struct stream *s)
 {
     size_t context = smaller(s->safe - s->floor, CONTEXT_BYTES);
     struct scanner_options o = {
-        .file = s->file, .provenance = PROVENANCE_JOB_TEXT, .now_us = now_us()};
+        .file = s->file, .provenance = PROVENANCE_JOB_TEXT, .who = &s->who, .now_us = now_us()};
 
     tail_place(s->tail, s->safe);
     s->told = s->base = s->safe;

@@ -17,6 +17,7 @@ struct stream_begin {
     struct tail_mark before; /* there the attempt before ended; likewise */
     usec_t started_us;       /* of the attempt; 0 = not known */
     enum stream_mode mode;
+    const char *node; /* that all of it was printed on, "" = not known; copied */
 };
 
 struct stream_handlers {

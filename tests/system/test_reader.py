@@ -178,6 +178,8 @@ def test_late_files_of_tasks_and_nodes(reader, tmp_path):
     assert sorted(reader.roots()) == [1, 2, 3]
     files = {s.get("file", 0) for s in reader.signals() if s.get("cause")}
     assert len(files) == 3
+    nodes = {s.get("who", {}).get("node") for s in reader.signals() if s.get("cause")}
+    assert nodes == {"n1", "n2", None}
 
 
 def test_files_of_another_job_do_not_fit(reader, tmp_path):

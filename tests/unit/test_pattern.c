@@ -95,6 +95,26 @@ static void test_places(void **state)
     assert_false(fits("%x.out", &anonymous, ".out"));
 }
 
+static void check_host(const char *pattern, const char *file, const char *want)
+{
+    _cleanup_strbuf_ struct strbuf path = {0};
+    char host[64];
+
+    assert_int_equal(pattern_expand(pattern, "/d", &plain, &path), 0);
+    pattern_host(strbuf_str(&path), file, host, sizeof(host));
+    assert_string_equal(host, want);
+}
+
+static void test_hosts(void **state)
+{
+    check_host("%x/%N.%t.out", "/d/llm/gpu-7.3.out", "gpu-7");
+    check_host("logs/%N/%t.out", "/d/logs/n3/0.out", "n3");
+    check_host("/d//%N/out", "/d/n3/out", "n3");
+    check_host("%j-%N", "/d/4242-a-b", "a-b");
+    check_host("%N", "/d/other/n3", "");
+    check_host("%t.out", "/d/3.out", "");
+}
+
 static void test_bounds(void **state)
 {
     _cleanup_strbuf_ struct strbuf path = {0}, hard = {0};
@@ -120,9 +140,8 @@ static void test_bounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_replacements),
-        cmocka_unit_test(test_backslash_switches_off),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_replacements), cmocka_unit_test(test_backslash_switches_off),
+        cmocka_unit_test(test_places),       cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_bounds),
     };
 
