@@ -34,6 +34,7 @@ int sibling_find(const char *name, char *ret, size_t size)
     char own[PATH_MAX], path[PATH_MAX];
     int r = own_folder(own);
 
+    str_copy(ret, size, name);
     if (r < 0)
         return r;
     for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
