@@ -3,74 +3,24 @@
 /* The adapter, started as reknitd would, and what it says of the scheduler. Its answers are waited
  * for one after the other. */
 
-#include "base/cleanup.h"
-#include "base/siblings.h"
+#include "cli/ask_adapter.h"
 #include "cli/doctor.h"
 #include "config/terms.h"
-#include "source/adapter.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
-#define DEADLINE (12 * USEC_PER_SEC) /* libslurm itself gives up after 9 */
-
 struct talk {
     struct doctor *d;
-    sd_event *event;
-    struct adapter *adapter;
-    bool said_hello, answered;
-    json_t *hello, *answer; /* NULL = none */
-    enum adapter_outcome outcome;
-    char text[256]; /* what is wrong */
+    struct ask_adapter *adapter;
+    struct err e; /* why there was no answer */
 };
 
-/* ---- asking ---- */
-
-static void on_hello(void *ctx, const json_t *hello)
-{
-    struct talk *t = ctx;
-
-    t->said_hello = true;
-    json_decref(t->hello);
-    t->hello = json_incref((json_t *)hello);
-}
-
-static void on_down(void *ctx, const char *text)
-{
-    struct talk *t = ctx;
-
-    STR_COPY(t->text, text);
-}
-
-static void on_reply(void *ctx, enum adapter_outcome outcome, const json_t *answer,
-                     const char *text)
-{
-    struct talk *t = ctx;
-
-    t->answered = true;
-    t->outcome = outcome;
-    t->answer = json_incref((json_t *)answer);
-    if (*text)
-        STR_COPY(t->text, text);
-}
-
-/* The answer, borrowed until the next question; NULL: t->text says why not. */
 static const json_t *ask(struct talk *t, const char *op)
 {
-    json_decref(t->answer);
-    t->answer = NULL;
-    t->answered = false;
-    STR_COPY(t->text, "");
-    adapter_ask(t->adapter, json_pack("{s:s}", "op", op), DEADLINE, on_reply, t);
-    while (!t->answered && sd_event_run(t->event, UINT64_MAX) >= 0)
-        ;
-    if (t->answered && t->outcome == ADAPTER_DONE)
-        return t->answer;
-    if (!*t->text)
-        STR_COPY(t->text, "no answer");
-    return NULL;
+    return ask_adapter(t->adapter, json_pack("{s:s}", "op", op), &t->e);
 }
 
 /* ---- what is asked ---- */
@@ -85,7 +35,7 @@ static bool look_at_controller(struct talk *t)
     if (!answer) {
         doctor_row(t->d, DOCTOR_FAIL, "slurmctld",
                    "systemctl status slurmctld; is slurm.conf right?",
-                   "asked through the adapter: %s", t->text);
+                   "asked through the adapter: %s", t->e.text);
         return false;
     }
     for (unsigned i = 0; i < n && i < 4; i++) {
@@ -128,7 +78,8 @@ static void look_at_clock(struct talk *t)
 /* Of the release that it was built for, to the second part: "22.05". */
 static void look_at_release(struct talk *t, const json_t *config)
 {
-    const char *built = json_string_value(json_object_get(t->hello, "version"));
+    const char *built =
+        json_string_value(json_object_get(ask_adapter_hello(t->adapter), "version"));
     const char *runs = json_string_value(json_object_get(config, "version"));
     size_t n = built ? strcspn(built, ".") : 0;
 
@@ -208,7 +159,7 @@ static void look_at_scheduler(struct talk *t)
 
     if (!config) {
         doctor_row(t->d, DOCTOR_FAIL, "scheduler", NULL, "its configuration cannot be read: %s",
-                   t->text);
+                   t->e.text);
         return;
     }
     look_at_release(t, config);
@@ -231,7 +182,7 @@ static void look_at_jobs(struct talk *t)
     char first[320] = "";
 
     if (!jobs) {
-        doctor_row(t->d, DOCTOR_FAIL, "jobs", NULL, "they cannot be listed: %s", t->text);
+        doctor_row(t->d, DOCTOR_FAIL, "jobs", NULL, "they cannot be listed: %s", t->e.text);
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -256,62 +207,25 @@ static void look_at_jobs(struct talk *t)
     doctor_logs(t->d, jobs);
 }
 
-/* ---- the adapter itself ---- */
-
-static int start_adapter(struct talk *t, char *path, size_t size)
-{
-    static const struct adapter_handlers handlers = {.hello = on_hello, .down = on_down};
-    const struct command *c = &t->d->config->adapter.command;
-    const char *argv[COMMAND_ARGS_MAX + 1] = {path};
-
-    if (c->n == 0 && sibling_find("reknit-slurm", path, size) < 0)
-        return -ENOENT;
-    for (unsigned i = 0; i < c->n; i++)
-        argv[i] = c->argv[i];
-    str_copy(path, size, argv[0]);
-    t->adapter = adapter_new(t->event, argv, &handlers, t);
-    return t->adapter ? 0 : -ENOMEM;
-}
-
-/* Says hello before it asks the scheduler anything. */
-static bool look_at_adapter(struct talk *t)
-{
-    char path[PATH_MAX];
-    usec_t deadline = mono_us() + DEADLINE;
-
-    if (start_adapter(t, path, sizeof(path)) < 0) {
-        doctor_row(t->d, DOCTOR_FAIL, "adapter",
-                   "build with libslurm-dev, or name another in adapter.command", "there is no %s",
-                   path);
-        return false;
-    }
-    while (!t->said_hello && !*t->text && mono_us() < deadline)
-        if (sd_event_run(t->event, (uint64_t)(200 * USEC_PER_MSEC)) < 0)
-            break;
-    if (!t->said_hello) {
-        doctor_row(t->d, DOCTOR_FAIL, "adapter", "run it by hand: it says hello, or what is wrong",
-                   "%s: %s", path, *t->text ? t->text : "it does not say hello");
-        return false;
-    }
-    doctor_row(t->d, DOCTOR_OK, "adapter", NULL, "%s answers", path);
-    return true;
-}
-
 void doctor_slurm(struct doctor *d)
 {
     struct talk t = {.d = d};
+    char path[PATH_MAX];
+    int r = ask_adapter_new(d->config, &t.adapter, path, sizeof(path), &t.e);
 
-    if (sd_event_new(&t.event) < 0)
-        return;
-    if (!look_at_adapter(&t)) {
+    if (r < 0) {
+        doctor_row(d, DOCTOR_FAIL, "adapter",
+                   r == -ENOENT ? "build with libslurm-dev, or name another in adapter.command"
+                                : "run it by hand: it says hello, or what is wrong",
+                   "%s", t.e.text);
         doctor_row(d, DOCTOR_SKIP, "slurmctld", NULL, "not tested: the adapter does not work");
-    } else if (look_at_controller(&t)) {
+        return;
+    }
+    doctor_row(d, DOCTOR_OK, "adapter", NULL, "%s answers", path);
+    if (look_at_controller(&t)) {
         look_at_clock(&t);
         look_at_scheduler(&t);
         look_at_jobs(&t);
     }
-    adapter_free(t.adapter);
-    json_decref(t.hello);
-    json_decref(t.answer);
-    sd_event_unref(t.event);
+    ask_adapter_free(t.adapter);
 }

@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct verb verb_catalog, verb_config, verb_diagnose, verb_doctor, verb_explain,
-    verb_jobs, verb_replay, verb_run;
+extern const struct verb verb_catalog, verb_config, verb_diagnose, verb_doctor, verb_release_stale,
+    verb_explain, verb_jobs, verb_replay, verb_run;
 
 static const struct verb *const verbs[] = {
-    &verb_diagnose, &verb_run,    &verb_jobs,   &verb_explain, &verb_replay,
-    &verb_catalog,  &verb_config, &verb_doctor, NULL,
+    &verb_diagnose, &verb_run,    &verb_jobs,   &verb_explain,       &verb_replay,
+    &verb_catalog,  &verb_config, &verb_doctor, &verb_release_stale, NULL,
 };
 
 static void print_help(void)
@@ -30,7 +30,7 @@ static void print_help(void)
          "\n"
          "verbs:");
     for (size_t i = 0; verbs[i]; i++)
-        printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+        printf("  %-13s %s\n", verbs[i]->name, verbs[i]->summary);
     puts("\n"
          "'reknit VERB --help' explains a verb; 'reknit --version' names the release.");
 }

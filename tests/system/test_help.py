@@ -8,7 +8,7 @@ import pytest
 
 
 def verbs_of(reknit):
-    return re.findall(r"^  (\w+) ", reknit("--help").stdout, re.MULTILINE)
+    return re.findall(r"^  ([\w-]+) ", reknit("--help").stdout, re.MULTILINE)
 
 
 def test_a_call_without_a_verb_says_how(reknit):
@@ -95,7 +95,8 @@ def test_the_installed_program_needs_nothing_beside_it(reknit, tmp_path):
 
 
 VALUED = {"run": "--name", "diagnose": "--node", "jobs": "--format", "explain": "--format",
-          "replay": "--format", "catalog": "--catalog", "doctor": "--config"}
+          "replay": "--format", "catalog": "--catalog", "doctor": "--config",
+          "release-stale": "--config"}
 
 
 def test_a_wrong_option_is_named_in_one_form(reknit):
@@ -115,6 +116,8 @@ def test_a_missing_or_bad_value_is_named(reknit):
         result = reknit(verb, option)
         assert result.returncode == 2, verb
         assert result.stderr.startswith(f"reknit {verb}: {option} needs a value\n"), verb
+        if verb == "release-stale":
+            continue  # has no --format
         result = reknit(verb, "--format", "yaml")
         assert result.returncode == 2, verb
         assert f"reknit {verb}: --format is text or json, not 'yaml'\n" in result.stderr, verb

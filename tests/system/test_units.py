@@ -15,7 +15,7 @@ NEEDS_ANALYZE = pytest.mark.skipif(not ANALYZE, reason="systemd-analyze is not i
 # Most that systemd-analyze security may see exposed, in tenths (100 = everything).
 KEPT = {"reknit-spawner.service": ["CAP_SETUID", "CAP_SETGID", "CAP_KILL"],
         "reknit-agent.service": ["CAP_SYS_PTRACE"]}
-EXPOSED = {"reknitd.service": 20, "reknit-agent.service": 30, "reknit-spawner.service": 30}
+EXPOSED = {"reknit-release-stale.service": 30, "reknitd.service": 20, "reknit-agent.service": 30, "reknit-spawner.service": 30}
 
 
 def run(*command, **more):
@@ -64,7 +64,7 @@ def test_units_are_understood(installed):
     root, _, units = installed
     (root / "bin").mkdir()
     shutil.copy("/bin/kill", root / "bin")
-    for target in ("sysinit", "basic", "shutdown", "sockets", "multi-user", "network-online",
+    for target in ("sysinit", "basic", "shutdown", "timers", "time-sync", "time-set", "sockets", "multi-user", "network-online",
                    "nss-user-lookup", "remote-fs"):
         (units / f"{target}.target").write_text(f"[Unit]\nDescription={target}\n")
     for name in EXPOSED:

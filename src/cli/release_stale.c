@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknit release-stale: nothing that reknitd holds may stay held because reknitd is gone. A hold of
+ * ours has a note in the job's AdminComment that says until when it may last:
+ *
+ *   {"reknit": {"held_until": 1796035923}}
+ *
+ * After that anybody may free it; a timer does. Others' holds have no such note, and are left
+ * alone. It asks the adapter itself: it must work exactly when reknitd does not. */
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/ask_adapter.h"
+#include "cli/options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const struct verb verb_release_stale;
+
+enum { OPTION_CONFIG = OPTION_FIRST, OPTION_DRY_RUN };
+
+static const struct option options[] = {
+    {"config", required_argument, NULL, OPTION_CONFIG},
+    {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
+    OPTIONS_COMMON_END,
+};
+
+struct releaser {
+    struct ask_adapter *adapter;
+    bool dry_run;
+    unsigned released, failed;
+};
+
+/* Seconds since 1970 at which our hold ends; 0 = it is not ours. */
+static json_int_t held_until(const json_t *job)
+{
+    const char *text = json_string_value(json_object_get(job, "admin_comment"));
+    json_t *note = text ? json_loads(text, 0, NULL) : NULL;
+    json_int_t until =
+        json_integer_value(json_object_get(json_object_get(note, "reknit"), "held_until"));
+
+    json_decref(note);
+    return json_is_true(json_object_get(job, "held")) ? until : 0;
+}
+
+/* Only if it is still that very job in that very state. */
+static json_t *request_for(const json_t *job)
+{
+    json_t *expect = json_pack(
+        "{s:b, s:O, s:O, s:[O]}", "held", 1, "restarts", json_object_get(job, "restarts"), "submit",
+        json_object_get(job, "submit"), "states", json_object_get(job, "state"));
+
+    return json_pack("{s:s, s:O, s:o, s:{s:b, s:n}}", "op", "update", "job",
+                     json_object_get(job, "id"), "expect", expect, "set", "held", 0,
+                     "admin_comment");
+}
+
+static void release(struct releaser *r, const json_t *job, usec_t until)
+{
+    const char *label = json_string_value(json_object_get(job, "label"));
+    char when[TIMESTAMP_TEXT_MAX], name[64];
+    struct err e = {0};
+
+    str_sanitize(name, sizeof(name), label ? label : "?", label ? strlen(label) : 1);
+    timestamp_format(until, when);
+    if (!r->dry_run && !ask_adapter(r->adapter, request_for(job), &e)) {
+        r->failed++;
+        log_error("job %s, held by Reknit until %s, cannot be released: %s", name, when, e.text);
+        return;
+    }
+    r->released++;
+    printf("job %s %s: held by Reknit until %s\n", name,
+           r->dry_run ? "would be released" : "is released", when);
+}
+
+static int release_all(struct releaser *r)
+{
+    json_t *jobs, *job;
+    struct err e = {0};
+    usec_t now = now_us();
+    size_t i;
+
+    jobs = json_incref(
+        json_object_get(ask_adapter(r->adapter, json_pack("{s:s}", "op", "jobs"), &e), "jobs"));
+    if (!jobs) {
+        log_error("the jobs cannot be listed: %s", e.text);
+        return EXIT_TROUBLE;
+    }
+    json_array_foreach(jobs, i, job)
+    {
+        json_int_t until = held_until(job);
+
+        if (until > 0 && until < now / USEC_PER_SEC)
+            release(r, job, until * USEC_PER_SEC);
+    }
+    json_decref(jobs);
+    return r->failed > 0 ? EXIT_TROUBLE : EXIT_OK;
+}
+
+/* A configuration that is broken must not keep anything held. */
+static struct daemon_config *load(const char *path)
+{
+    char drop_ins[PATH_MAX];
+    bool more = daemon_config_drop_ins(path, drop_ins, sizeof(drop_ins));
+    struct daemon_config *c = NULL;
+    struct err e = {0};
+
+    if (daemon_config_load(path, more ? drop_ins : NULL, &c, &e) == 0)
+        return c;
+    log_warning("%s; going on with the built-in default", e.text);
+    return daemon_config_new();
+}
+
+static int run_release_stale(int argc, char **argv)
+{
+    _cleanup_(daemon_config_freep) struct daemon_config *c = NULL;
+    const char *config = DAEMON_CONFIG_PATH;
+    struct releaser r = {0};
+    struct err e = {0};
+    char path[PATH_MAX];
+    int opt, status;
+
+    while ((opt = options_next(&verb_release_stale, argc, argv)) != OPTION_END) {
+        if (opt == OPTION_CONFIG)
+            config = optarg;
+        else if (opt == OPTION_DRY_RUN)
+            r.dry_run = true;
+        else
+            return EXIT_USAGE;
+    }
+    if (argv[optind])
+        return usage_error("release-stale", "it takes no '%s'", argv[optind]);
+    c = load(config);
+    if (ask_adapter_new(c, &r.adapter, path, sizeof(path), &e) < 0) {
+        log_error("the adapter does not work: %s", e.text);
+        return EXIT_TROUBLE;
+    }
+    status = release_all(&r);
+    ask_adapter_free(r.adapter);
+    return status;
+}
+
+const struct verb verb_release_stale = {
+    .name = "release-stale",
+    .summary = "free jobs that a reknitd which is gone still holds",
+    .help = "usage: reknit release-stale [--dry-run] [--config FILE]\n"
+            "\n"
+            "Frees each job of the cluster that Reknit holds and should have let go by now.\n"
+            "reknitd does that itself; this is for when it is gone, and works without it. A\n"
+            "hold of Reknit's has a note in the job's AdminComment; others' holds are left\n"
+            "alone. reknit-release-stale.timer runs it every few minutes. It needs to be\n"
+            "SlurmUser or root.\n"
+            "\n"
+            "  --dry-run       says what it would free\n"
+            "  --config FILE   reknitd's configuration, for its adapter\n"
+            "                  (default: /etc/reknit/reknitd.yaml)\n"
+            "\n"
+            "Exit status: 0 done, 1 a job could not be freed or the scheduler not be asked,\n"
+            "2 wrong usage.\n",
+    .options = options,
+    .run = run_release_stale,
+};
