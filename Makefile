@@ -5,7 +5,7 @@
 #   make            build into build/bin/
 #   make test       every test; the last line says how many passed
 #   make demo       a real 4-rank PyTorch job, broken twice, brought to its end
-#   make cluster    a real Slurm of 16 nodes on this machine, as root, until Ctrl-C
+#   make cluster    a real Slurm of 16 nodes with Reknit, on this machine, as root, until Ctrl-C
 #   make bench      speed and memory against wc, grep and ripgrep
 #   make soak       the kill tests, ten times as many
 #   make coverage   line coverage; fails when that of src/core is below 95 %
@@ -40,7 +40,7 @@ demo: deps-build+demo
 
 cluster: deps-build+cluster
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
-	@PYTHONPATH=tests/system PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m cluster
+	@PYTHONPATH=tests/system PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m cluster 16 build/bin
 
 bench: deps-build+bench
 	@tools/build build -Dprefix=$(abspath $(PREFIX))

@@ -332,12 +332,11 @@ needs_plugin = pytest.mark.skipif(not (BIN / "spank_reknit.so").exists(), reason
 def test_on_a_real_cluster(place):
     """Plugin → agents of two nodes → reknitd's end: starts, deaths, activity, and that all are gone."""
     plugin = (BIN / "spank_reknit.so").resolve()
-    with Cluster(nodes=2, plugstack=f"optional {plugin} socket={place.folder}/%n\n") as c:
+    with Cluster(nodes=2, plugstack=Cluster.plugin(plugin)) as c:
         place.seal = ["--munge-socket", c.munge_socket]
-        listener = place.listener()
+        listener = place.listener(port=c.agents_address.split(":")[1])
+        c.start_agents(AGENT.resolve(), "--sample", "300ms")
         for node in c.nodes:
-            place.start(AGENT, "--to", f"127.0.0.1:{listener.port}", "--node", node, "--socket", place.folder / node,
-                        "--spool", place.folder / f"{node}.spool", "--sample", "300ms", *place.seal, env=c.env)
             listener.out.expect(f'"node":"{node}","trouble":null')
         job = c.submit("srun -K -N2 -n2 bash -c 'while :; do :; done'", nodes=2)
         task = c.await_ranks(job, 2)[1]
@@ -359,3 +358,36 @@ def test_on_a_real_cluster(place):
         c.await_end(job)
         for node in c.nodes:
             await_true(f"gone from {node}", lambda: told("gone", job=job, node=node))
+
+
+@needs_cluster
+@needs_plugin
+@pytest.mark.skipif(not (BIN / "reknit-slurm").exists(), reason="reknit-slurm is not built")
+def test_reknitd_knows_of_a_death_before_slurm_tells():
+    """Killed -9 → the witness's word is in the journal, and *interrupted*, under a poll of ten minutes."""
+    from reknitd import Reknitd
+
+    with Cluster(nodes=3, plugstack=Cluster.plugin((BIN / "spank_reknit.so").resolve())) as c:
+        reknitd = Reknitd(c, mode="observe", poll="10m", api={"socket": str(c.dir / "api")}, agents={
+            "listen": c.agents_address, "munge_socket": str(c.munge_socket)})
+        (reknitd.programs / "reknit-seal").write_bytes(SEAL.read_bytes())
+        (reknitd.programs / "reknit-seal").chmod(0o755)
+        reknitd.start()
+        c.start_agents(AGENT.resolve(), "--sample", "500ms")
+        for node in c.nodes:
+            reknitd.await_log(f"node {node}: its agent is connected")
+        folder = c.work / "death"
+        job = c.submit(f"srun -K {cluster_module.TRAINER} --dir {folder} --steps 100000 --step-ms 50",
+                       nodes=3, ntasks=3, comment="reknit")
+        # Seen at once, although the next poll is far: the first task's start poked reknitd.
+        started = reknitd.journal.wait(job, "attempt-started", timeout=20)
+        reknitd.journal.wait(job, "signal", lambda e: e.body["kind"] == "activity", timeout=20)
+        task = c.kill_task(job, 1)
+        killed = time.time()
+        death = reknitd.journal.wait(job, "signal", lambda e: e.body["kind"] == "exit", timeout=20)
+        assert death.body["provenance"] == "spank" and death.attempt == started.attempt == 1
+        assert death.body["who"] == {"node": task.node, "rank": 1}
+        assert death.body["exit"]["signal"] == 9
+        interrupted = reknitd.journal.wait(job, "interrupted", timeout=20)
+        assert death.time - killed < 1
+        assert interrupted.time - killed < 5, interrupted

@@ -117,7 +117,8 @@ class Supervisor:
 
 class Cluster:
     """One cluster; see the module. `conf` overrides or (with None) removes lines of slurm.conf;
-    `plugstack` is the text of plugstack.conf; with `keep` the folder stays after the end."""
+    `plugstack` is the text of plugstack.conf, "{dir}" in it the cluster's folder; with `keep` that
+    stays after the end."""
 
     def __init__(self, nodes=16, tmp=None, conf=None, plugstack="", partitions=None, cpus=4, keep=False):
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
@@ -142,7 +143,7 @@ class Cluster:
         # Short, for a Unix socket's path has 107 characters; open to the users of the jobs.
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="reknit-cluster-", dir=self.parent or "/tmp"))
         try:
-            self.claim, self.port = ports.claim(1 + len(self.nodes))
+            self.claim, self.port = ports.claim(2 + len(self.nodes))
             self._write_files()
             self.supervisor = Supervisor()
             self.start_munge()
@@ -166,7 +167,7 @@ class Cluster:
 
     def _write_files(self):
         self.dir.chmod(0o755)
-        for name in ("log", "spool", "state", "munge"):
+        for name in ("log", "spool", "state", "munge", "agents"):
             (self.dir / name).mkdir(mode=0o755)
         self.work = self.dir / "work"
         self.work.mkdir()
@@ -177,7 +178,7 @@ class Cluster:
         key.write_bytes(secrets.token_bytes(128))
         self.conf = self.dir / "slurm.conf"
         self.conf.write_text(self._conf())
-        (self.dir / "plugstack.conf").write_text(self.plugstack)
+        (self.dir / "plugstack.conf").write_text(self.plugstack.replace("{dir}", str(self.dir)))
         self.env = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))},
             "PATH": _path(), "SLURM_CONF": str(self.conf),
@@ -278,6 +279,25 @@ class Cluster:
 
     def heal_node(self, node):
         self.signal_daemon(f"slurmd-{node}", signal.SIGCONT)
+
+    # Reknit's part on the nodes.
+
+    @staticmethod
+    def plugin(path):
+        """The line of plugstack.conf for the agents of start_agents()."""
+        return f"optional {path} socket={{dir}}/agents/%n\n"
+
+    @property
+    def agents_address(self):
+        """Where reknitd should listen for them."""
+        return f"127.0.0.1:{self.port + len(self.nodes) + 1}"
+
+    def start_agents(self, program, *options):
+        for node in self.nodes:
+            base = self.dir / "agents" / node
+            self.start_daemon(f"agent-{node}", [
+                program, "--to", self.agents_address, "--node", node, "--socket", base,
+                "--spool", f"{base}.spool", "--munge-socket", self.munge_socket, "--verbose", *options])
 
     def log(self, name, characters=2000):
         """The end of what a daemon wrote."""

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""usage: python3 -m cluster [NODES]    (`make cluster`)
+"""usage: python3 -m cluster [NODES [PROGRAMS]]    (`make cluster`)
 
-Leaves a test cluster running until Ctrl-C, and says how to use it.
+Leaves a test cluster running until Ctrl-C, and says how to use it; with a folder of PROGRAMS,
+reknitd and all that belongs to it run there too.
 """
 
+import json
+import pathlib
 import signal
 import sys
 
@@ -27,6 +30,29 @@ A job that trains (steps, checkpoints; --help tells more), and what can happen t
 The daemons' logs are in {dir}/log.
 """
 
+WITH_REKNIT = """
+Reknit runs on it and acts for every job of partition main: reknitd, the plugin, and an agent on each node.
+
+  tail -F {dir}/log/reknitd.out                          # what it decides
+  pkill -9 -f 'slurm_trainer.*{work}' -n                 # a rank dies: the job goes on from its checkpoint
+  {programs}/reknit replay {state}/journal.db
+"""
+
+
+def start_reknit(cluster, programs):
+    """Where its state is."""
+    folder = cluster.dir / "reknit"
+    folder.mkdir()
+    config = folder / "reknitd.yaml"
+    config.write_text(json.dumps({  # which is YAML too
+        "mode": "act", "opt_in": True, "state_dir": str(folder / "state"), "spawner": "",
+        "api": {"socket": str(folder / "reknitd.sock")},
+        "agents": {"listen": cluster.agents_address, "munge_socket": str(cluster.munge_socket)},
+    }))
+    cluster.start_daemon("reknitd", [programs / "reknitd", "--config", config, "--drop-ins", folder / "none"])
+    cluster.start_agents(programs / "reknit-agent")
+    return folder / "state"
+
 
 def main():
     reason = missing()
@@ -34,9 +60,15 @@ def main():
         sys.exit(f"no cluster: {reason}")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))
-    with Cluster(nodes=int(sys.argv[1]) if len(sys.argv) > 1 else 16) as cluster:
+    programs = pathlib.Path(sys.argv[2]).absolute() if len(sys.argv) > 2 else None
+    plugin = programs / "spank_reknit.so" if programs else None
+    plugstack = Cluster.plugin(plugin) if plugin and plugin.exists() else ""
+    with Cluster(nodes=int(sys.argv[1]) if len(sys.argv) > 1 else 16, plugstack=plugstack) as cluster:
         print(TEXT.format(count=len(cluster.nodes), conf=cluster.conf, work=cluster.work,
                           dir=cluster.dir, trainer=TRAINER), flush=True)
+        if programs:
+            state = start_reknit(cluster, programs)
+            print(WITH_REKNIT.format(work=cluster.work, dir=cluster.dir, programs=programs, state=state), flush=True)
         while True:
             signal.pause()
 
