@@ -271,12 +271,12 @@ static int check_api(const struct daemon_config *c, struct err *e)
                        *c->api.tls_cert ? "tls_key" : "tls_cert");
     if (!*c->api.listen)
         return 0;
-    if (!*c->api.token_file && !c->api.munge)
+    if (!*c->api.token_file)
         return err_set(e, -EINVAL,
                        "api.listen: nobody could be told from anybody else: it needs "
-                       "token_file, or munge: true");
+                       "token_file");
     parse_listen(c->api.listen, &local);
-    if (!local && *c->api.token_file && !tls)
+    if (!local && !tls)
         return err_set(e, -EINVAL,
                        "api.listen: other hosts reach %s, and tokens would pass in "
                        "the clear: it needs tls_cert and tls_key, or an address of "

@@ -90,7 +90,6 @@ int face_new(struct daemon *d, struct err *e)
         .tls_cert = c->api.tls_cert,
         .tls_key = c->api.tls_key,
         .token_file = c->api.token_file,
-        .munge = c->api.munge,
         .operators = c->operators,
     };
 

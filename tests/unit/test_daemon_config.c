@@ -83,8 +83,7 @@ static const char everything[] =
     "operators: hpc-ops\nkeep_place: reservation\n"
     "hold_on_stop: true\nfence: [/sbin/fence, -n, '{node}']\nlog_level: debug\n"
     "adapter: {command: [/usr/libexec/x, --fake], timeout: 2s}\n"
-    "api: {socket: /tmp/s, listen: '[::]:99', tls_cert: /c, tls_key: /k, token_file: /t, "
-    "munge: true}\n"
+    "api: {socket: /tmp/s, listen: '[::]:99', tls_cert: /c, tls_key: /k, token_file: /t}\n"
     "agents: {listen: '10.0.0.1:7', auth: key, key_file: /key, munge_socket: /munge}\n"
     "webhook: {url: 'https://hooks.example/x', token_file: /w}\n"
     "brakes: {actions_per_hour: 1, actions_per_partition_hour: 2, exclusions_per_node_hour: 3, "
@@ -164,7 +163,7 @@ static void faults_are_named_with_their_line(void **state)
         {"spawner: /0123456789012345678901234567890123456789012345678901234567890123456789012345678"
          "90123456789012345678901234567890\n",
          "d.yaml:1: spawner: longer than 107 bytes, which is all a socket may have"},
-        {"api:\n  munge: yes\n", "d.yaml:2: api.munge: 'yes' is neither true nor false"},
+        {"opt_in: yes\n", "d.yaml:1: opt_in: 'yes' is neither true nor false"},
         {"api:\n  listen: localhost:80\n",
          "d.yaml:2: api.listen: 'localhost:80' is no address with a port: write it as "
          "0.0.0.0:6820 or [::]:6820"},
@@ -218,7 +217,7 @@ static void faults_of_the_whole_are_named(void **state)
         {"rules:\n- mode: act\n- policy: big\n",
          "d.yaml:3: policy: none called 'big' is defined under 'policies'"},
         {"api: {listen: '0.0.0.0:80'}\n",
-         "api.listen: nobody could be told from anybody else: it needs token_file, or munge: true"},
+         "api.listen: nobody could be told from anybody else: it needs token_file"},
         {"api: {listen: '0.0.0.0:80', token_file: /t}\n",
          "api.listen: other hosts reach 0.0.0.0:80, and tokens would pass in the clear: it needs "
          "tls_cert and tls_key, or an address of this host"},
@@ -237,7 +236,8 @@ static void faults_of_the_whole_are_named(void **state)
     }
     daemon_config_free(parse("api: {listen: '127.0.0.1:80', token_file: /t}\n"));
     daemon_config_free(parse("api: {listen: '[::1]:80', token_file: /t}\n"));
-    daemon_config_free(parse("api: {listen: '0.0.0.0:80', munge: true}\n"));
+    daemon_config_free(
+        parse("api: {listen: '0.0.0.0:80', token_file: /t, tls_cert: /c, tls_key: /k}"));
 }
 
 /* ---- files ---- */
