@@ -44,7 +44,7 @@ cluster: deps-build+cluster
 
 bench: deps-build+bench
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
-	@status=0; for bench in bench/scan bench/relay; do echo "== $$bench"; $$bench || status=1; done; exit $$status
+	@status=0; for bench in bench/scan bench/relay build/bench/core_load; do echo "== $$bench"; $$bench || status=1; done; exit $$status
 
 soak: deps-build+test+demo+cluster
 	@tools/build build -Dprefix=$(abspath $(PREFIX))

@@ -33,12 +33,13 @@ void core_step(struct core *c, const struct event *input, struct core_output *ou
 void core_fold(struct core *c, const struct event *event);
 void core_output_done(struct core_output *out);
 
-/* Earliest time at which an EVENT_TICK is wanted, USEC_NEVER = none. */
+/* Earliest time at which an EVENT_TICK is wanted, USEC_NEVER = none. Cheap: it may be asked after
+ * every step. A tick is for the jobs whose time has come; the others are not looked at. */
 usec_t core_deadline(const struct core *c);
 
 /* Calls fn for every intent that has no result yet, oldest first. A START is void as soon as its
- * job has a newer decision or has ended: then it is no longer among them, and must not be carried
- * out any more. */
+ * job has a newer decision or has ended, what was asked of a scheduler as soon as the next attempt
+ * runs: then it is no longer among them, and must not be carried out any more. */
 void core_pending(const struct core *c, void (*fn)(void *ctx, const struct event *intent),
                   void *ctx);
 

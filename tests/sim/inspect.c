@@ -137,6 +137,12 @@ static struct story *story_of(struct cluster *c, const struct event *intent)
     return inspect_story(c, intent->job);
 }
 
+/* Others queued it again while one of our calls was lost: nobody can tell them apart. */
+static bool is_ambiguous(const struct cluster *c, const struct fake_job *f)
+{
+    return f->foreign_at > 0 && c->now - f->foreign_at < 5 * MIN;
+}
+
 void inspect_granted(struct cluster *c, const struct event *intent, struct fake_job *f, bool late)
 {
     struct story *t = story_of(c, intent);
@@ -145,7 +151,7 @@ void inspect_granted(struct cluster *c, const struct event *intent, struct fake_
         cluster_fail(c, "%s meant job %u, and met another of its number", intent->job, f->id);
     switch (intent->intended.intent) {
     case INTENT_REQUEUE:
-        if (f->cancelled && f->cancel_shown)
+        if (f->cancelled && f->cancel_shown && !is_ambiguous(c, f))
             f->back_at = c->now;
         if (f->cancelled && f->cancel_shown && !late)
             cluster_fail(c, "%s was cancelled, and requeued", intent->job);
@@ -186,7 +192,8 @@ static void check_constrained(struct cluster *c, const struct fake_job *f)
     nodeset possible = (((nodeset)1 << NODES) - 1) & ~f->own_exclude;
     bool own_fault = count_nodes(possible) < f->need || (f->required & ~possible);
 
-    if (f->constrained && !own_fault && !f->held && idle_since(c, f->constrained_at) > 12 * MIN)
+    if (f->state == SCHED_PENDING && f->constrained && !own_fault && !f->held &&
+        idle_since(c, f->constrained_at) > 12 * MIN)
         cluster_fail(c, "job %u cannot run, because of nodes that were kept out", f->id);
 }
 

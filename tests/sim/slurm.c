@@ -94,6 +94,8 @@ static void queue_again(struct slurm *s, struct fake_job *f, usec_t begin, enum 
     f->start = f->end = 0;
     f->begin = begin;
     f->queued_by = f->began_by = by;
+    if (by != BY_REKNIT)
+        f->foreign_at = s->now;
     changed(s, f);
 }
 

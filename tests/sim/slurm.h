@@ -49,6 +49,7 @@ struct fake_job {
     bool cancelled;              /* the last word of people ... */
     bool cancel_shown;           /* ... which somebody else has seen, before it was undone */
     usec_t back_at;              /* since when it is back even so; 0 = it is not */
+    usec_t foreign_at;           /* when others queued it again last */
     bool forgotten;
     uint32_t starts_of_reknit; /* attempts that would not have been without it */
 };
