@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "base/timer.h"
 #include "base/vec.h"
+#include "source/reader_request.h"
 #include "source/reader_state.h"
 #include "wire/codec.h"
 #include "wire/lines.h"
@@ -38,6 +39,7 @@
 #define OWED_BYTES_MAX ((size_t)64 << 20)
 #define JOBS_MAX       20000
 #define SIGNALS_MAX    500 /* of one job in a second */
+#define COMPLAINTS_MAX 20  /* of one reader in a second: they end in a log */
 #define FILES_MAX      READER_MARKS_MAX
 #define SAVE_EVERY     (2 * USEC_PER_SEC)
 #define SAVE_COST      (4 * USEC_PER_MSEC) /* for each KiB: a large file is written less often */
@@ -79,6 +81,8 @@ struct owner {
     sd_event_source *timer; /* the next start, or the next question whether it lives */
     usec_t since, backoff;
     unsigned unheard; /* questions since it last said anything */
+    usec_t complaints_since;
+    unsigned complaints;
     bool hung;
     size_t n_jobs;
 };
@@ -229,6 +233,17 @@ static void note_seen(struct seen *s, uint64_t offset)
     s->at += offset == s->offset;
 }
 
+static bool may_complain(struct owner *o)
+{
+    usec_t now = mono_us();
+
+    if (now - o->complaints_since >= USEC_PER_SEC) {
+        o->complaints_since = now;
+        o->complaints = 0;
+    }
+    return o->complaints++ < COMPLAINTS_MAX;
+}
+
 static bool is_too_much(struct job *j)
 {
     usec_t now = mono_us();
@@ -256,7 +271,8 @@ static void take_signal(struct job *j, const json_t *t)
 
     if (codec_json_event(t, &r->decoded, NULL) < 0 || r->decoded.kind != EVENT_SIGNAL ||
         !is_of_text(s)) {
-        tell_gap(j, "its reader told something that is no signal of a log");
+        if (may_complain(j->owner))
+            tell_gap(j, "its reader told something that is no signal of a log");
         return;
     }
     codec_sanitize(&r->decoded);
@@ -294,6 +310,8 @@ static void take_file(struct job *j, const json_t *t)
     hash = hash_bytes(HASH_INIT, path, strlen(path));
     if (seen->path != hash)
         *seen = (struct seen){.path = hash};
+    if (*trouble && !may_complain(j->owner))
+        return;
     r->handlers.file(r->ctx, j->key, j->attempt, (uint32_t)file, path, *trouble ? trouble : NULL);
 }
 
@@ -309,6 +327,10 @@ static void take_gap(const struct job *j, const json_t *t)
 {
     char text[512];
 
+    if (!may_complain(j->owner)) {
+        j->owner->readers->counts.gaps++;
+        return;
+    }
     clean_text(t, "text", text, sizeof(text));
     tell_gap(j, text);
 }
@@ -349,7 +371,8 @@ static void take_own(struct owner *o, const char *kind, const json_t *t)
         tell_state(o, "running");
     } else if (json_is_false(json_object_get(t, "ok")) || (kind && streq(kind, "failed"))) {
         clean_text(t, "text", text, sizeof(text));
-        tell_state(o, text);
+        if (may_complain(o))
+            tell_state(o, text);
     }
 }
 
@@ -576,89 +599,6 @@ static bool is_key(const char *key)
     return n > 0 && n < JOB_NAME_LEN;
 }
 
-static void add_text(json_t *object, const char *key, const char *text)
-{
-    json_t *j = text ? json_string(text) : NULL;
-
-    if (j)
-        json_object_set_new(object, key, j);
-}
-
-static json_t *names_json(const struct log_paths *p)
-{
-    json_t *names = json_pack("{s:I,s:I}", "job_id", (json_int_t)p->job_id, "array_job_id",
-                              (json_int_t)p->array_job_id);
-
-    if (p->array_task_id != LOG_NO_TASK)
-        json_object_set_new(names, "array_task_id", json_integer(p->array_task_id));
-    add_text(names, "job_name", p->job_name);
-    add_text(names, "user_name", p->user_name);
-    return names;
-}
-
-/* Whether the list has room for it. */
-static bool add_pattern(json_t *list, const char *pattern, size_t max)
-{
-    json_t *j = json_string(pattern), *known;
-    size_t i;
-
-    json_array_foreach(list, i, known) if (j && streq(json_string_value(known), pattern))
-    {
-        json_decref(j);
-        return true;
-    }
-    if (!j || json_array_size(list) >= max) {
-        json_decref(j);
-        return false;
-    }
-    json_array_append_new(list, j);
-    return true;
-}
-
-/* As a pattern: a backslash switches the replacements off. */
-static bool add_path(json_t *list, const char *path)
-{
-    _cleanup_strbuf_ struct strbuf b = {0};
-
-    if (*path != '/')
-        return false;
-    strbuf_adds(&b, "/\\");
-    for (const char *p = path + 1; *p; p++) {
-        if (*p == '\\')
-            strbuf_addc(&b, *p);
-        strbuf_addc(&b, *p);
-    }
-    return add_pattern(list, strbuf_str(&b), LOG_PATTERNS_MAX);
-}
-
-static void add_patterns(const struct job *j, const struct log_paths *p)
-{
-    json_t *own = json_object_get(j->request, "patterns");
-    json_t *more = json_object_get(j->request, "more");
-    bool all = add_pattern(own, p->std_out ? p->std_out : "", LOG_PATTERNS_MAX);
-
-    if (p->std_err && *p->std_err)
-        all &= add_pattern(own, p->std_err, LOG_PATTERNS_MAX);
-    for (size_t i = 0; i < p->n_more; i++)
-        all &= *p->more[i] && add_pattern(more, p->more[i], LOG_PATTERNS_MAX);
-    for (size_t i = 0; i < p->n_files; i++)
-        all &= add_path(more, p->files[i]);
-    if (!all)
-        tell_gap(j, "it has more logs than are followed, or one whose name is no text");
-}
-
-static json_t *request_json(const struct job *j, const struct log_paths *p)
-{
-    static const char *const modes[] = {"unknown", "truncate", "append"};
-    json_t *q =
-        json_pack("{s:s,s:s,s:I,s:[],s:[],s:I,s:s,s:o}", "op", "follow", "job", j->key, "attempt",
-                  (json_int_t)j->attempt, "patterns", "more", "started_us",
-                  (json_int_t)p->started_us, "mode", modes[p->mode], "names", names_json(p));
-
-    add_text(q, "dir", p->work_dir);
-    return q;
-}
-
 static void begin_attempt(struct job *j, uint32_t attempt, const struct log_paths *p)
 {
     if (j->attempt > 0) {
@@ -670,7 +610,7 @@ static void begin_attempt(struct job *j, uint32_t attempt, const struct log_path
     j->draining = false;
     j->seen.n = 0;
     json_decref(j->request);
-    j->request = request_json(j, p);
+    j->request = reader_request_new(j->key, attempt, p);
 }
 
 static struct job *add_job(struct readers *r, struct owner *o, const char *key)
@@ -714,7 +654,8 @@ int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uin
         begin_attempt(j, attempt, paths);
     if (is_new)
         recall(r, j);
-    add_patterns(j, paths);
+    if (!reader_request_add(j->request, paths))
+        tell_gap(j, "it has more logs than are followed, or one whose name is no text");
     ask_follow(j);
     changed(r);
     return 0;
