@@ -8,14 +8,19 @@
 #include "base/sig.h"
 #include "base/str.h"
 #include "cli/chronicle.h"
+#include "cli/client.h"
+#include "cli/cluster.h"
 #include "cli/narrate.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "cli/state.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 extern const struct verb verb_explain;
 
@@ -25,7 +30,8 @@ extern const struct verb verb_explain;
 
 struct page {
     struct report_style style;
-    usec_t origin; /* times are told from here */
+    usec_t origin;     /* times are told from here */
+    const char *state; /* in place of the run's own; NULL = none */
 };
 
 static void paint(const struct page *p, const char *code, const char *text)
@@ -90,6 +96,13 @@ static void show_lost_events(const struct page *p, const struct story *s)
     entry(p, "incomplete", strbuf_str(&b));
 }
 
+static void show_place(const struct page *p, const struct job_facts *f)
+{
+    entryf(p, "job", "%s, '%s', %" PRIu32 " node%s in partition %s%s%s", f->label, f->name,
+           f->nodes, f->nodes == 1 ? "" : "s", f->partition, f->account[0] ? ", account " : "",
+           f->account);
+}
+
 static void show_head(const struct page *p, const struct story *s, const struct story_run *run,
                       bool alive)
 {
@@ -98,7 +111,7 @@ static void show_head(const struct page *p, const struct story *s, const struct 
 
     narrate_state(run, alive, &state);
     paint(p, "1", s->job);
-    printf("  %s", strbuf_str(&state));
+    printf("  %s", p->state ? p->state : strbuf_str(&state));
     if (run->over && !run->lost)
         printf(", exit status %d", (int)run->end.exit_code);
     printf("; %zu attempt%s in %s", run->attempts.n, run->attempts.n == 1 ? "" : "s",
@@ -108,10 +121,13 @@ static void show_head(const struct page *p, const struct story *s, const struct 
     else if (run->wall > 0)
         printf("; goodput %d %%", (int)(run->useful * 100 / run->wall));
     fputs("\n\n", stdout);
-    entry(p, "command", run->seen.command);
+    if (run->seen.command[0])
+        entry(p, "command", run->seen.command);
     entry(p, "folder", run->seen.directory);
-    entryf(p, "began", "%s, by %s on %s, %s", timestamp_format(run->began, when), run->seen.user,
-           run->seen.host, run->seen.program);
+    if (run->seen.scheduled)
+        show_place(p, &run->seen);
+    entryf(p, run->seen.scheduled ? "seen" : "began", "%s, by %s on %s, %s",
+           timestamp_format(run->began, when), run->seen.user, run->seen.host, run->seen.program);
     if (run->policy.name[0])
         entry(p, "policy", run->policy.name);
     if (s->lost_events > 0)
@@ -135,10 +151,14 @@ static void show_progress(const struct page *p, const struct story_attempt *a)
     entry(p, "progress", strbuf_str(&b));
 }
 
-static void fact_text(const struct event *e, struct strbuf *out)
+static void fact_text(const struct event *e, bool scheduled, struct strbuf *out)
 {
     char name[SIG_NAME_LEN], sender[SIG_SENDER_LEN];
 
+    if (scheduled && e->kind != EVENT_FINDING) {
+        narrate_scheduled(e, out);
+        return;
+    }
     switch (e->kind) {
     case EVENT_FINDING:
         strbuf_addf(out, "found %s: %s", finding_name(e->finding.finding), e->finding.why);
@@ -165,20 +185,20 @@ static void fact_text(const struct event *e, struct strbuf *out)
     }
 }
 
-static void show_facts(const struct page *p, const struct story_attempt *a)
+static void show_facts(const struct page *p, bool scheduled, const struct story_attempt *a)
 {
     VEC_FOREACH (&a->facts, e) {
         _cleanup_strbuf_ struct strbuf b = {0};
         char when[DURATION_TEXT_MAX + 1];
 
-        fact_text(*e, &b);
+        fact_text(*e, scheduled, &b);
         if (b.len > 0)
             entry(p, since(p, (*e)->time_us, when), strbuf_str(&b));
     }
     if (a->exited) {
         _cleanup_strbuf_ struct strbuf b = {0};
 
-        strbuf_adds(&b, "its first process: ");
+        strbuf_adds(&b, scheduled ? "the job: " : "its first process: ");
         narrate_exit(&a->exit, &b);
         if (a->put_down)
             strbuf_addf(&b, ", sent by reknit%s",
@@ -247,7 +267,8 @@ static void show_sequel(const struct page *p, const struct story_run *run, size_
     if (a->span > 0)
         entryf(p, "lost", "%s of its %s produced no step that was kept",
                duration_format(a->span - a->useful, text), duration_format(a->span, span));
-    entry(p, "log", a->log);
+    if (a->log[0])
+        entry(p, "log", a->log);
 }
 
 static void show_attempt(struct page *p, const struct story_run *run, size_t i)
@@ -268,15 +289,16 @@ static void show_attempt(struct page *p, const struct story_run *run, size_t i)
     else
         printf("for %s\n", duration_format(a->ended - a->started, lasted));
     show_progress(p, a);
-    show_facts(p, a);
+    show_facts(p, run->seen.scheduled, a);
     show_verdict(p, a);
     show_decision(p, a);
     show_sequel(p, run, i);
 }
 
-static void show_text(const struct story *s, const struct story_run *run, bool alive)
+static void show_text(const struct story *s, const struct story_run *run, bool alive,
+                      const char *state)
 {
-    struct page p = {.style = report_style_of(stdout)};
+    struct page p = {.style = report_style_of(stdout), .state = state};
 
     show_head(&p, s, run, alive);
     for (size_t i = 0; i < run->attempts.n; i++)
@@ -297,6 +319,13 @@ static void tell_of_no_run(const struct story *s)
     }
     narrate_lost_events(s->lost_events, &lost);
     log_error("nothing is known of the job '%s': %s", s->job, strbuf_str(&lost));
+}
+
+static void dump(json_t *j)
+{
+    json_dumpf(j, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    json_decref(j);
 }
 
 /* run: 0 = the last */
@@ -322,26 +351,104 @@ static int explain(const char *name, uint32_t number, bool json)
     if (json) {
         json_t *j = chronicle_run_json(&s, run, alive, true);
 
-        json_dumpf(j, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-        json_decref(j);
+        dump(j);
     } else {
-        show_text(&s, run, alive);
+        show_text(&s, run, alive, NULL);
     }
     return EXIT_OK;
 }
 
+/* How a job of the cluster stands, and why nothing is done about it, if so. */
+static void show_now(const struct page *p, const json_t *job)
+{
+    const json_t *d = json_object_get(job, "decision"), *kept = json_object_get(job, "kept_out");
+    _cleanup_strbuf_ struct strbuf out = {0};
+    json_t *k;
+    size_t i;
+
+    putchar('\n');
+    entryf(p, "now", "%s%s%s%s, mode %s", cluster_text(job, "phase"),
+           cluster_text(job, "state")[0] ? "; the scheduler says " : "", cluster_text(job, "state"),
+           json_is_true(json_object_get(job, "held")) ? ", held" : "", cluster_text(job, "mode"));
+    if (cluster_text(d, "held_back")[0])
+        entryf(p, "not done", "%s", cluster_text(d, "held_back"));
+    if (streq(cluster_text(d, "proposal"), "open"))
+        entryf(p, "next", "'reknit approve %s' or 'reknit reject %s'", cluster_text(job, "key"),
+               cluster_text(job, "key"));
+    json_array_foreach(kept, i, k)
+        strbuf_addf(&out, "%s%s", i > 0 ? ", " : "", cluster_text(k, "node"));
+    if (out.len > 0)
+        entry(p, "kept out", strbuf_str(&out));
+}
+
+static void show_cluster_text(struct story *s, struct story_run *run, const json_t *job)
+{
+    const char *phase = cluster_text(job, "phase");
+    struct page p = {.style = report_style_of(stdout)};
+
+    show_text(s, run, true, phase);
+    if (!streq(phase, "forgotten"))
+        show_now(&p, job);
+}
+
+/* number: as in explain() */
+static int explain_cluster(const char *name, uint32_t number, bool json)
+{
+    _cleanup_story_ struct story s = {0};
+    struct err e = {0};
+    struct story_run *run = NULL;
+    json_t *job = NULL;
+    int r = cluster_job(name, &job, &e);
+
+    if (r >= 0)
+        r = cluster_story(cluster_text(job, "key"), &s, &e);
+    if (r >= 0) {
+        run = number > 0 ? story_run(&s, number) : story_last_run(&s);
+        if (!run)
+            r = err_set(&e, -ENOENT, "of job %s that is not recorded", name);
+    }
+    if (r < 0) {
+        log_error("%s", e.text);
+        json_decref(job);
+        return EXIT_TROUBLE;
+    }
+    story_account(run, cluster_number(job, "now_us", s.last_event));
+    if (json) {
+        json_t *j = chronicle_run_json(&s, run, true, true);
+
+        json_object_set_new(j, "where", json_string("cluster"));
+        json_object_set(j, "now", job);
+        dump(j);
+    } else {
+        show_cluster_text(&s, run, job);
+    }
+    json_decref(job);
+    return EXIT_OK;
+}
+
+/* What reads like a job of the cluster is one, unless something was run here under that name. */
+static bool is_of_cluster(const char *name)
+{
+    char path[PATH_MAX];
+
+    return cluster_is_job(name) &&
+           (state_journal_path(name, path, NULL) < 0 || access(path, F_OK) < 0);
+}
+
 enum option_value {
     OPTION_RUN = OPTION_FIRST,
+    OPTION_CLUSTER,
 };
 
 static const struct option options[] = {
     {"run", required_argument, NULL, OPTION_RUN},
+    {"cluster", no_argument, NULL, OPTION_CLUSTER},
     {"format", required_argument, NULL, OPTION_FORMAT},
     OPTIONS_COMMON_END,
 };
 
-static int take_option(int opt, const char *arg, uint32_t *ret_run, bool *ret_json)
+static int take_option(int opt, const char *arg, uint32_t *ret_run, bool *ret_cluster,
+                       bool *ret_json)
 {
     long long v;
 
@@ -350,6 +457,9 @@ static int take_option(int opt, const char *arg, uint32_t *ret_run, bool *ret_js
         if (str_to_i64(arg, &v) < 0 || v <= 0 || v > RUN_MAX)
             return usage_error("explain", "--run wants a number from 1 on, not '%s'", arg);
         *ret_run = (uint32_t)v;
+        return 0;
+    case OPTION_CLUSTER:
+        *ret_cluster = true;
         return 0;
     case OPTION_FORMAT:
         return options_format(&verb_explain, arg, ret_json);
@@ -363,16 +473,19 @@ static int run(int argc, char **argv)
     char newest[JOB_NAME_LEN];
     struct err e = {0};
     uint32_t number = 0;
-    bool json = false;
+    bool json = false, cluster = false;
     int opt;
 
     while ((opt = options_next(&verb_explain, argc, argv)) != OPTION_END)
-        if (take_option(opt, optarg, &number, &json) != 0)
+        if (take_option(opt, optarg, &number, &cluster, &json) != 0)
             return EXIT_USAGE;
     if (argc - optind > 1)
         return usage_error("explain", "one job at a time");
+    if (cluster && optind == argc)
+        return usage_error("explain", "--cluster wants a job");
     if (optind < argc)
-        return explain(argv[optind], number, json);
+        return cluster || is_of_cluster(argv[optind]) ? explain_cluster(argv[optind], number, json)
+                                                      : explain(argv[optind], number, json);
     if (chronicle_newest(newest, &e) < 0) {
         log_error("%s", e.text);
         return EXIT_TROUBLE;
@@ -390,7 +503,12 @@ const struct verb verb_explain = {
             "it, what was ruled out, the decision with its rule and budget, and what came of\n"
             "it.\n"
             "\n"
+            "A number (4242, 25_3, or a key that 'reknit jobs' shows) is a job of the\n"
+            "cluster, unless something was run here under that name: then reknitd is asked,\n"
+            "at $REKNIT_SOCKET or " CLIENT_SOCKET ", and also why nothing is done now.\n"
+            "\n"
             "  --run N              another run than the last; its logs are in folder run-N\n"
+            "  --cluster            JOB is one of the cluster, whatever was run here\n"
             "  --format text|json   json: one object\n"
             "\n"
             "Exit status: 0, or 1 when there is no such job or its journal cannot be read.\n",

@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/chronicle.h"
+#include "cli/client.h"
+#include "cli/cluster.h"
 #include "cli/narrate.h"
 #include "cli/options.h"
 #include "cli/report.h"
@@ -182,45 +184,167 @@ static void print_all(struct jobs *jobs)
             puts(r->json);
 }
 
+/* Jobs of the cluster */
+
+struct cluster_list {
+    struct table table;
+    bool json;
+    size_t n;
+};
+
+static void add_step(const json_t *v, struct strbuf *out)
+{
+    int64_t step = cluster_number(v, "last_step", STEP_NONE);
+
+    if (step != STEP_NONE)
+        strbuf_addf(out, "%" PRId64, step);
+    else
+        strbuf_addc(out, '-');
+}
+
+static void add_cluster_row(struct table *t, const json_t *v)
+{
+    const json_t *incident = json_object_get(v, "incident");
+    const char *cause = cluster_text(incident, "cause"), *state = cluster_text(v, "state");
+
+    strbuf_adds(table_cell(t), cluster_text(v, "label"));
+    strbuf_adds(table_cell(t), cluster_text(v, "user"));
+    strbuf_adds(table_cell(t), cluster_text(v, "name"));
+    strbuf_adds(table_cell(t), state[0] ? state : "-");
+    strbuf_adds(table_cell(t), cluster_text(v, "mode"));
+    strbuf_addf(table_cell(t), "%" PRId64, cluster_number(v, "attempt", 0));
+    add_step(v, table_cell(t));
+    strbuf_adds(table_cell(t), cause[0] ? cause : "-");
+}
+
+static int take_cluster_job(void *ctx, json_t *v)
+{
+    struct cluster_list *l = ctx;
+
+    l->n++;
+    if (!l->json) {
+        add_cluster_row(&l->table, v);
+        return 0;
+    }
+    json_object_set_new(v, "where", json_string("cluster"));
+    json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    return 0;
+}
+
+static int list_cluster(bool json, bool below, size_t *ret_n)
+{
+    static const char *const heads[] = {"id",   "user",    "name",      "state",
+                                        "mode", "attempt", "last step", "last cause"};
+    struct cluster_list l = {.json = json,
+                             .table = {.columns = ARRAY_SIZE(heads),
+                                       .right = 1 << 5 | 1 << 6,
+                                       .yields = 2,
+                                       .yields_least = CAUSE_MIN,
+                                       .spare = 4}};
+    struct err e = {0};
+    int r;
+
+    for (size_t i = 0; !json && i < ARRAY_SIZE(heads); i++)
+        strbuf_adds(table_cell(&l.table), heads[i]);
+    r = cluster_each("/v1/jobs?limit=500", "jobs", "page", take_cluster_job, &l, &e);
+    if (r < 0) {
+        log_error("%s", e.text);
+    } else if (!json && l.n > 0) {
+        puts(below ? "\non the cluster:" : "on the cluster:");
+        table_print(&l.table, (size_t)report_style_of(stdout).width, print_line, NULL);
+    }
+    table_done(&l.table);
+    *ret_n = l.n;
+    return r;
+}
+
+enum option_value { OPTION_LOCAL = OPTION_FIRST, OPTION_CLUSTER };
+
 static const struct option options[] = {
+    {"local", no_argument, NULL, OPTION_LOCAL},
+    {"cluster", no_argument, NULL, OPTION_CLUSTER},
     {"format", required_argument, NULL, OPTION_FORMAT},
     OPTIONS_COMMON_END,
 };
 
-static int run(int argc, char **argv)
-{
-    __attribute__((cleanup(jobs_done))) struct jobs jobs = {0};
-    struct err e = {0};
-    int opt;
+/* Which of the two lists is wanted; both, unless said. */
+struct wanted {
+    bool local, cluster;
+};
 
-    while ((opt = options_next(&verb_jobs, argc, argv)) != OPTION_END)
-        if (opt == OPTION_WRONG || options_format(&verb_jobs, optarg, &jobs.json) != 0)
-            return EXIT_USAGE;
-    if (optind < argc)
-        return usage_error("jobs", "wants no argument; 'reknit explain JOB' tells about one");
-    if (state_each_job(read_job, &jobs, &e) < 0) {
+static int take_option(int opt, const char *arg, struct wanted *w, bool *ret_json)
+{
+    switch (opt) {
+    case OPTION_LOCAL:
+        w->local = true;
+        return 0;
+    case OPTION_CLUSTER:
+        w->cluster = true;
+        return 0;
+    case OPTION_FORMAT:
+        return options_format(&verb_jobs, arg, ret_json);
+    default:
+        return EXIT_USAGE;
+    }
+}
+
+/* Unless it is asked for, a cluster is listed only where there was ever a daemon. */
+static int list_wanted(struct jobs *jobs, const struct wanted *w)
+{
+    bool local = w->local || !w->cluster;
+    bool cluster = w->cluster || (!w->local && client_has_socket());
+    struct err e = {0};
+    size_t n = 0;
+    int r = 0;
+
+    if (local && state_each_job(read_job, jobs, &e) < 0) {
         log_error("%s", e.text);
         return EXIT_TROUBLE;
     }
-    print_all(&jobs);
-    if (jobs.rows.n == 0 && jobs.bad == 0 && !jobs.json)
-        puts("no jobs yet: 'reknit run' makes the first");
-    return jobs.bad > 0 ? EXIT_TROUBLE : EXIT_OK;
+    print_all(jobs);
+    if (cluster)
+        r = list_cluster(jobs->json, jobs->rows.n > 0, &n);
+    if (jobs->rows.n == 0 && jobs->bad == 0 && n == 0 && r >= 0 && !jobs->json)
+        puts(local ? "no jobs yet: 'reknit run' makes the first" : "no jobs on the cluster");
+    return jobs->bad > 0 || r < 0 ? EXIT_TROUBLE : EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+    __attribute__((cleanup(jobs_done))) struct jobs jobs = {0};
+    struct wanted w = {0};
+    int opt;
+
+    while ((opt = options_next(&verb_jobs, argc, argv)) != OPTION_END)
+        if (take_option(opt, optarg, &w, &jobs.json) != 0)
+            return EXIT_USAGE;
+    if (optind < argc)
+        return usage_error("jobs", "wants no argument; 'reknit explain JOB' tells about one");
+    return list_wanted(&jobs, &w);
 }
 
 const struct verb verb_jobs = {
     .name = "jobs",
-    .summary = "list the jobs that were run here",
-    .help = "usage: reknit jobs [--format text|json]\n"
+    .summary = "list the jobs that were run here, and those of the cluster",
+    .help = "usage: reknit jobs [OPTION]...\n"
             "\n"
             "One line per job of this user, the newest first: its state (running, done,\n"
             "stopped, killed together with reknit, or unrecorded: it ended in order, on a\n"
             "disk too full to say how), attempts, last step, the cause of its last failure,\n"
             "and when it began. Of a job that was run several times, the last run.\n"
             "\n"
-            "  --format text|json   json: one object per job and line\n"
+            "Below them, where a reknitd runs (at $REKNIT_SOCKET or\n" CLIENT_SOCKET
+            "), the jobs of the cluster that you may see: your own;\n"
+            "operators: all.\n"
             "\n"
-            "Exit status: 0, or 1 when a journal cannot be read, or has lost something.\n",
+            "  --local              only what was run here\n"
+            "  --cluster            only the cluster's jobs\n"
+            "  --format text|json   json: one object per job and line; those of the cluster\n"
+            "                       have \"where\":\"cluster\"\n"
+            "\n"
+            "Exit status: 0, or 1 when a journal cannot be read, or has lost something, or\n"
+            "reknitd does not answer.\n",
     .options = options,
     .run = run,
 };

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define CAUSE_MIN  8 /* columns */
 #define ROWS_FIRST 5 /* of a long table: so many at both ends */
@@ -135,6 +136,83 @@ bool narrate_finding(const struct event *e, struct strbuf *out)
     strbuf_addf(out, "attempt %" PRIu32 " %s: %s", e->attempt, words[e->finding.finding],
                 e->finding.why);
     return true;
+}
+
+static void add_nodes(const char (*nodes)[NODE_NAME_LEN], uint32_t n, struct strbuf *out)
+{
+    for (uint32_t i = 0; i < n; i++)
+        strbuf_addf(out, "%s%s", i > 0 ? ", " : "", nodes[i]);
+}
+
+static void add_intent(const struct intent_facts *f, struct strbuf *out)
+{
+    switch (f->intent) {
+    case INTENT_REQUEUE:
+        strbuf_adds(out, "asked the scheduler to queue it again");
+        break;
+    case INTENT_AMEND:
+        strbuf_adds(out, "asked the scheduler to start it");
+        if (f->n_nodes > 0) {
+            strbuf_adds(out, " without ");
+            add_nodes(f->nodes, f->n_nodes, out);
+        }
+        break;
+    case INTENT_CANCEL:
+        strbuf_adds(out, "asked the scheduler to end it");
+        break;
+    case INTENT_ARM:
+        strbuf_adds(out, "asked the scheduler to let it be queued again");
+        break;
+    default:
+        break;
+    }
+}
+
+static void add_look_words(const struct look_facts *l, struct strbuf *out)
+{
+    strbuf_addf(out, "the scheduler says: %s", sched_state_name(l->state));
+    if (l->nodes[0] && l->state != SCHED_PENDING)
+        strbuf_addf(out, " on %s", l->nodes);
+    if (l->reason[0] && strcasecmp(l->reason, sched_state_name(l->state)) != 0 &&
+        strcasecmp(l->reason, "none") != 0)
+        strbuf_addf(out, " (%s)", l->reason);
+}
+
+static void add_request_words(const struct request_facts *r, struct strbuf *out)
+{
+    if (r->request == REQUEST_APPROVE)
+        strbuf_addf(out, "approved by %s", r->who);
+    else if (r->request == REQUEST_REJECT)
+        strbuf_addf(out, "rejected by %s", r->who);
+    else if (r->request == REQUEST_INTERRUPT)
+        strbuf_addf(out, "%s asked to end it", r->who[0] ? r->who : "somebody");
+}
+
+void narrate_scheduled(const struct event *e, struct strbuf *out)
+{
+    switch (e->kind) {
+    case EVENT_LOOK:
+        add_look_words(&e->look, out);
+        break;
+    case EVENT_INTENT:
+        add_intent(&e->intended, out);
+        break;
+    case EVENT_RESULT:
+        if (e->result.outcome != OUTCOME_DONE)
+            strbuf_addf(out, "that is %s: %s", outcome_name(e->result.outcome), e->result.detail);
+        break;
+    case EVENT_OPERATOR:
+        add_request_words(&e->request, out);
+        break;
+    case EVENT_MODE:
+        strbuf_addf(out, "mode %s from here on: %s", mode_name(e->mode.mode), e->mode.why);
+        break;
+    case EVENT_LAUNCH_FAILED:
+        strbuf_addf(out, "the scheduler could not start it: %s", e->result.detail);
+        break;
+    default:
+        break;
+    }
 }
 
 void narrate_steps(const struct story_attempt *a, struct strbuf *out)

@@ -18,6 +18,9 @@ void narrate_decision(const struct story_attempt *a, struct strbuf *out);
  * a line. */
 bool narrate_finding(const struct event *e, struct strbuf *out);
 
+/* What was asked of a scheduler, or seen of it, or said by a person; "" = not worth a line. */
+void narrate_scheduled(const struct event *e, struct strbuf *out);
+
 /* "exit status 1", "killed by SIGSEGV" */
 void narrate_exit(const struct exit_fact *x, struct strbuf *out);
 

@@ -193,6 +193,14 @@ static void add_request(struct story_attempt *a, const struct event *e)
         a->asked_at = e->time_us;
 }
 
+/* Of looks, those that show another state than the one before. */
+static void add_look(struct story_attempt *a, const struct event *e)
+{
+    if (e->look.state != a->look_state)
+        keep_fact(a, e);
+    a->look_state = e->look.state;
+}
+
 static void add_to_attempt(struct story_attempt *a, const struct event *e, usec_t grace)
 {
     switch (e->kind) {
@@ -224,7 +232,12 @@ static void add_to_attempt(struct story_attempt *a, const struct event *e, usec_
     case EVENT_FINDING:
     case EVENT_INTERRUPTED:
     case EVENT_RESULT:
+    case EVENT_MODE:
+    case EVENT_LAUNCH_FAILED:
         keep_fact(a, e);
+        break;
+    case EVENT_LOOK:
+        add_look(a, e);
         break;
     case EVENT_OPERATOR:
         add_request(a, e);

@@ -23,11 +23,12 @@ struct story_attempt {
     usec_t started, ended; /* ended: no process is left; USEC_NEVER: running */
     char log[256];
     struct exit_fact exit;
-    bool exited, lost; /* lost: reknit died meanwhile */
-    bool put_down;     /* reknit ended it: how it exited then tells nothing */
-    usec_t asked_at;   /* when somebody first asked for its end; USEC_NEVER */
-    bool asked_again;  /* which ends everything at once */
-    bool forced;       /* it was asked, did not end, and reknit sent SIGKILL: put_down too */
+    bool exited, lost;           /* lost: reknit died meanwhile */
+    enum sched_state look_state; /* what a scheduler last said of it */
+    bool put_down;               /* reknit ended it: how it exited then tells nothing */
+    usec_t asked_at;             /* when somebody first asked for its end; USEC_NEVER */
+    bool asked_again;            /* which ends everything at once */
+    bool forced; /* it was asked, did not end, and reknit sent SIGKILL: put_down too */
 
     int64_t steps_seen, first_step, last_step; /* STEP_NONE */
     int64_t loaded_step, checkpoint_step;
@@ -39,7 +40,8 @@ struct story_attempt {
     struct incident *incident; /* the verdict; NULL = none */
     bool decided;
     struct decision_facts decision;
-    VEC(struct event *) facts; /* FINDING, INTERRUPTED, INTENT, RESULT, OPERATOR, in order */
+    VEC(struct event *)
+    facts; /* FINDING, INTERRUPTED, INTENT, RESULT, OPERATOR, LOOK, MODE, in order */
 
     usec_t useful; /* time that produced steps that were kept; by story_account() */
     usec_t span;   /* from its start to its end, or until now */

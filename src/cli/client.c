@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/client.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ANSWER_MAX   ((size_t)64 << 20)
+#define PATIENCE_S   30L
+#define LINE_MAX_LEN ((size_t)1 << 20) /* of a stream */
+
+struct transfer {
+    struct strbuf text;
+    bool too_much;
+    /* Of a stream: */
+    bool (*fn)(void *ctx, const char *data);
+    void *ctx;
+    bool enough;
+};
+
+static const char *socket_path(void)
+{
+    const char *s = getenv("REKNIT_SOCKET");
+
+    return s && s[0] ? s : CLIENT_SOCKET;
+}
+
+bool client_has_socket(void)
+{
+    return access(socket_path(), F_OK) == 0;
+}
+
+void client_escape(const char *text, char *ret, size_t size)
+{
+    size_t n = 0;
+
+    ret[0] = '\0';
+    for (; *text && n + 4 < size; text++)
+        if (isalnum((unsigned char)*text) || strchr("._-+@", *text))
+            n += (size_t)snprintf(ret + n, size - n, "%c", *text);
+        else
+            n += (size_t)snprintf(ret + n, size - n, "%%%02X", (unsigned)(unsigned char)*text);
+}
+
+static size_t take(char *data, size_t one, size_t n, void *ctx)
+{
+    struct transfer *t = ctx;
+
+    if (t->text.len + n > ANSWER_MAX) {
+        t->too_much = true;
+        return 0;
+    }
+    strbuf_add(&t->text, data, n);
+    return n;
+}
+
+/* Lines of a stream; only those that begin with "data: " matter. */
+static size_t take_stream(char *data, size_t one, size_t n, void *ctx)
+{
+    struct transfer *t = ctx;
+    char *line, *end;
+    size_t used = 0;
+
+    strbuf_add(&t->text, data, n);
+    line = t->text.s;
+    while ((end = memchr(line, '\n', t->text.len - used))) {
+        *end = '\0';
+        if (str_startswith(line, "data: ") && !t->fn(t->ctx, line + strlen("data: "))) {
+            t->enough = true;
+            return 0;
+        }
+        used += (size_t)(end + 1 - line);
+        line = end + 1;
+    }
+    memmove(t->text.s, line, t->text.len - used);
+    t->text.len -= used;
+    t->text.s[t->text.len] = '\0';
+    t->too_much = t->text.len > LINE_MAX_LEN;
+    return t->too_much ? 0 : n;
+}
+
+static int no_answer(CURLcode code, struct err *e)
+{
+    if (code == CURLE_COULDNT_CONNECT)
+        return err_set(e, -ECONNREFUSED,
+                       "no reknitd answers at %s (%s). Does it run (systemctl status reknitd)? "
+                       "REKNIT_SOCKET names another socket",
+                       socket_path(),
+                       client_has_socket() ? "nobody listens there, or you may not connect"
+                                           : "there is no such socket");
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return err_set(e, -ETIMEDOUT, "reknitd at %s did not answer in time", socket_path());
+    return err_set(e, -EIO, "reknitd at %s: %s", socket_path(), curl_easy_strerror(code));
+}
+
+static int status_errno(long status)
+{
+    switch (status) {
+    case 404:
+        return -ENOENT;
+    case 401:
+    case 403:
+        return -EACCES;
+    case 409:
+        return -EBUSY;
+    default:
+        return -EIO;
+    }
+}
+
+static int read_answer(const struct transfer *t, long status, json_t **ret, struct err *e)
+{
+    json_t *j = json_loadb(strbuf_str(&t->text), t->text.len, 0, NULL);
+    const char *why = json_string_value(json_object_get(j, "error"));
+    int r = 0;
+
+    if (status != 200)
+        r = err_set(e, status_errno(status), "%s", why ? why : "reknitd refused, and says not why");
+    else if (!json_is_object(j))
+        r = err_set(e, -EBADMSG, "reknitd's answer is no JSON object; is it another release?");
+    if (r < 0)
+        json_decref(j);
+    else
+        *ret = j;
+    return r;
+}
+
+static CURL *prepare(const char *path, struct transfer *t, struct curl_slist *headers)
+{
+    _cleanup_(freep) char *url = xasprintf("http://reknitd%s", path);
+    CURL *c = curl_easy_init();
+
+    if (!c)
+        return NULL;
+    curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, socket_path());
+    curl_easy_setopt(c, CURLOPT_URL, url);
+    curl_easy_setopt(c, CURLOPT_PROXY, ""); /* whatever the environment says */
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, t->fn ? take_stream : take);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
+    return c;
+}
+
+/* body NULL: GET */
+static int ask(const char *path, const char *body, json_t **ret, struct err *e)
+{
+    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+    struct transfer t = {0};
+    CURL *c = prepare(path, &t, headers);
+    CURLcode code = c ? CURLE_OK : CURLE_FAILED_INIT;
+    long status = 0;
+    int r;
+
+    if (c) {
+        curl_easy_setopt(c, CURLOPT_TIMEOUT, PATIENCE_S);
+        if (body)
+            curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
+        code = curl_easy_perform(c);
+        curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+    }
+    r = code == CURLE_OK ? read_answer(&t, status, ret, e) : no_answer(code, e);
+    curl_easy_cleanup(c);
+    curl_slist_free_all(headers);
+    strbuf_done(&t.text);
+    return r;
+}
+
+int client_get(const char *path, json_t **ret, struct err *e)
+{
+    return ask(path, NULL, ret, e);
+}
+
+int client_post(const char *path, json_t *body, json_t **ret, struct err *e)
+{
+    _cleanup_(freep) char *text = json_dumps(body, JSON_COMPACT);
+    int r = ask(path, text ? text : "{}", ret, e);
+
+    json_decref(body);
+    return r;
+}
+
+int client_follow(const char *path, bool (*fn)(void *ctx, const char *data), void *ctx,
+                  struct err *e)
+{
+    struct curl_slist *headers = curl_slist_append(NULL, "Accept: text/event-stream");
+    struct transfer t = {.fn = fn, .ctx = ctx};
+    CURL *c = prepare(path, &t, headers);
+    CURLcode code = c ? CURLE_OK : CURLE_FAILED_INIT;
+    long status = 0;
+    int r;
+
+    if (c) {
+        code = curl_easy_perform(c);
+        curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+    }
+    if (t.enough || (code == CURLE_OK && status == 200))
+        r = 0;
+    else if (status != 0 && status != 200)
+        r = read_answer(&t, status, NULL, e);
+    else
+        r = no_answer(code, e);
+    curl_easy_cleanup(c);
+    curl_slist_free_all(headers);
+    strbuf_done(&t.text);
+    return r;
+}
