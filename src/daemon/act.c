@@ -13,7 +13,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define DEADLINE (15 * USEC_PER_SEC)
+#define DEADLINE   (15 * USEC_PER_SEC)
+#define GUARD_LIFE (30 * USEC_PER_MIN)
 
 struct deed_open {
     struct daemon *d;
@@ -22,8 +23,8 @@ struct deed_open {
     char detail[256];
 };
 
-static void report(struct daemon *d, const struct event *intent, enum outcome outcome,
-                   const char *detail)
+void act_report(struct daemon *d, const struct event *intent, enum outcome outcome,
+                const char *detail)
 {
     struct event e = {.kind = EVENT_RESULT, .attempt = intent->attempt};
 
@@ -38,7 +39,7 @@ static void on_look(void *ctx, enum adapter_outcome outcome, const json_t *answe
     struct deed_open *o = ctx;
     const json_t *job = json_object_get(answer, "job");
 
-    report(o->d, &o->intent, o->outcome, o->detail);
+    act_report(o->d, &o->intent, o->outcome, o->detail);
     if (outcome == ADAPTER_DONE && job)
         sched_watch_take(o->d->sched, job);
     sched_watch_poke(o->d->sched);
@@ -210,16 +211,39 @@ static void amend(struct daemon *d, const struct sched_job *r, const struct even
         json_decref(q);
         STR_PRINTF(why, "%d of the %" PRIu32 " nodes that it needs would be left", left,
                    r->n_nodes);
-        report(d, intent, OUTCOME_FAILED, why);
+        act_report(d, intent, OUTCOME_FAILED, why);
         sched_watch_poke(d->sched);
         return;
     }
     want = expect(r, intent, json_pack("[s]", "pending"));
-    json_object_set_new(want, "held", json_false());
+    if (!j || !j->sched.guarded)
+        json_object_set_new(want, "held", json_false());
     json_object_set_new(want, "completing", json_false());
     json_object_set_new(q, "expect", want);
     json_object_set_new(q, "set", settings(&a, r));
     sched_watch_each_part(d->sched, r, amend_part, &a);
+    ask(d, intent, q);
+}
+
+/* The note says until when: reknit release-stale frees it after that, should reknitd be gone. */
+static void guard(struct daemon *d, const struct sched_job *r, const struct event *intent)
+{
+    json_t *q = request("update", r);
+    json_int_t until = (now_us() + GUARD_LIFE) / USEC_PER_SEC;
+
+    json_object_set_new(q, "expect", expect(r, intent, running_states()));
+    json_object_set_new(q, "set",
+                        json_pack("{s:b, s:{s:I}}", "held", 1, "admin_comment", "held_until", until));
+    ask(d, intent, q);
+}
+
+static void release(struct daemon *d, const struct sched_job *r, const struct event *intent)
+{
+    json_t *q = request("update", r), *states = running_states();
+
+    json_array_append_new(states, json_string("pending"));
+    json_object_set_new(q, "expect", expect(r, intent, states));
+    json_object_set_new(q, "set", json_pack("{s:b, s:n}", "held", 0, "admin_comment"));
     ask(d, intent, q);
 }
 
@@ -228,7 +252,7 @@ void act_on_intent(struct daemon *d, const struct event *intent)
     const struct sched_job *r = sched_watch_record(d->sched, intent->job);
 
     if (!r) {
-        report(d, intent, OUTCOME_FAILED, "the scheduler does not know the job");
+        act_report(d, intent, OUTCOME_FAILED, "the scheduler does not know the job");
         return;
     }
     switch (intent->intended.intent) {
@@ -244,8 +268,17 @@ void act_on_intent(struct daemon *d, const struct event *intent)
     case INTENT_ARM:
         arm(d, r, intent);
         break;
+    case INTENT_GUARD:
+        guard(d, r, intent);
+        break;
+    case INTENT_RELEASE:
+        release(d, r, intent);
+        break;
+    case INTENT_FENCE:
+        fence_start(d, intent);
+        break;
     default:
-        report(d, intent, OUTCOME_FAILED, "nobody is there who could");
+        act_report(d, intent, OUTCOME_FAILED, "nobody is there who could");
         break;
     }
 }

@@ -50,6 +50,10 @@ static void say(const struct event *e)
         log_info("%s, attempt %" PRIu32 ": asks for %s", e->job, e->attempt,
                  intent_name(e->intended.intent));
         break;
+    case EVENT_FENCED:
+        log_info("%s: nothing of it runs on %s any more, says %s", e->job, e->fenced.node,
+                 e->fenced.by);
+        break;
     case EVENT_RESULT:
         if (e->result.outcome != OUTCOME_DONE)
             log_info("%s: that is %s: %s", e->job, outcome_name(e->result.outcome),

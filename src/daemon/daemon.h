@@ -86,6 +86,13 @@ uint64_t sched_watch_errors(const struct sched_watch *w);
 /* act.c: carries out what core asks of the scheduler. Each result follows a fresh look. */
 void act_on_intent(struct daemon *d, const struct event *intent);
 
+/* The result of an intent. */
+void act_report(struct daemon *d, const struct event *intent, enum outcome outcome,
+                const char *detail);
+
+/* fence.c: asks the site's own program whether a lost node is really gone. */
+void fence_start(struct daemon *d, const struct event *intent);
+
 /* logs.c: has the logs of attempts read. */
 struct log_watch *log_watch_new(struct daemon *d);
 struct log_watch *log_watch_free(struct log_watch *w);

@@ -42,6 +42,7 @@ struct sched_watch {
     VEC(struct watched *) jobs; /* by id */
     json_t *nodes;              /* by name: the adapter's records; NULL = never seen */
     sd_event_source *timer;
+    bool nodes_changed;
     bool asking, full; /* full: all jobs were seen since the adapter started */
     usec_t asked_at, took, clock_at;
     usec_t pressing_until; /* monotonic: look often until then */
@@ -180,6 +181,19 @@ static bool is_down(const json_t *node)
     const char *state = json_string_value(json_object_get(node, "state"));
 
     return (state && streq(state, "down")) || has_flag(node, "fail");
+}
+
+/* Of the nodes that it runs on, or ran on last. One whose daemon answers does what the scheduler
+ * says, though it may be called down. */
+static const char *lost_node(const struct sched_watch *w, const struct sched_job *r,
+                             const struct job *j)
+{
+    const char *name, *where = r->state == SCHED_RUNNING || !j ? r->nodes : j->sched.ran_on;
+    json_t *node;
+
+    json_object_foreach(w->nodes, name, node) if (has_flag(node, "not-responding") &&
+                                                  hostlist_has(where, name)) return name;
+    return "";
 }
 
 /* Of the nodes of the attempt that core follows: the record may be of the next one already. */
@@ -377,6 +391,7 @@ static void translate(struct sched_watch *w, struct watched *x)
     if (x->ignored)
         return;
     around.down_node = down_node(w, x->r, model_job(m, x->key));
+    around.lost_node = lost_node(w, x->r, model_job(m, x->key));
     if (!model_job(m, x->key)) {
         sched_translate(x->r, &around, NULL, x->key, emit, w);
         tell_terms(w, x);
@@ -525,15 +540,17 @@ static void schedule(struct sched_watch *w)
     timer_arm(w->timer, w->asked_at + (every > least ? every : least));
 }
 
-/* Records that did not change, but may now be taken. */
+/* Records that did not change, but may now be taken, or mean something else. */
 static void translate_the_restless(struct sched_watch *w)
 {
     const struct model *m = pump_model(w->d->pump);
+    bool all = w->nodes_changed;
 
+    w->nodes_changed = false;
     VEC_FOREACH (&w->jobs, x) {
         const struct job *j = (*x)->ignored ? NULL : model_job(m, (*x)->key);
 
-        if (j && !is_at_rest(*x, j))
+        if (j && (all || !is_at_rest(*x, j)))
             translate(w, *x);
     }
 }
@@ -592,6 +609,7 @@ static void on_nodes(void *ctx, enum adapter_outcome outcome, const json_t *answ
 
     if (outcome != ADAPTER_DONE)
         return;
+    w->nodes_changed |= !json_is_true(json_object_get(answer, "unchanged"));
     if (!w->nodes || json_is_true(json_object_get(answer, "full"))) {
         json_decref(w->nodes);
         w->nodes = json_object();

@@ -515,7 +515,7 @@ static void skip_daemon(struct cursor *host)
 
 /* "gpu-n3: " of pdsh and clush, "gpu-n3 " in front of a rank or time. A name with a hyphen and a
  * number, for plain words stand before a colon in many messages; where a kernel's time follows, the
- * number is enough. */
+ * number is enough. Where many slurmd share a machine, a slurmstepd names its node so, too. */
 static size_t take_host(struct prefix *p, struct cursor c)
 {
     struct cursor host;
@@ -525,6 +525,7 @@ static size_t take_host(struct prefix *p, struct cursor c)
     if (p->found & FOUND_HOST || p->line->node[0] || !skip_host(&c, &host) || is_no_host(&host))
         return 0;
     hyphen = memchr(host.s, '-', (size_t)(host.end - host.s)) != NULL;
+    skip_text(&host, "slurmstepd-");
     skip_collector(&c);
     if (!skip_text(&c, ": ")) {
         if (!hyphen || !skip_text(&c, " ") ||

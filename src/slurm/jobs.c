@@ -175,9 +175,10 @@ static bool is_waiting(const job_info_t *j)
     return (j->job_state & JOB_STATE_BASE) == JOB_PENDING;
 }
 
+/* One that runs may be held too: it is told of what happens should it be queued again. */
 static bool is_held(const job_info_t *j)
 {
-    return is_waiting(j) && j->priority == 0;
+    return (j->job_state & JOB_STATE_BASE) < JOB_COMPLETE && j->priority == 0;
 }
 
 static json_t *exit_json(uint32_t status)

@@ -15,6 +15,8 @@ typedef void sched_emit_fn(void *ctx, const struct event *e);
 /* Facts beside the record that only who sees all jobs and nodes can know. */
 struct sched_around {
     const char *down_node; /* of the job's nodes, one that is down; "" = none */
+    const char *lost_node; /* of the nodes that the attempt runs on, or the last one ran on, one
+                              that does not answer; "" = none */
     bool successor;        /* as in struct look_facts */
 };
 

@@ -24,6 +24,7 @@ static const char *const event_kind_names[EVENT_MAX] = {
     [EVENT_LAUNCH_FAILED] = "launch-failed",
     [EVENT_MODE] = "mode",
     [EVENT_BRAKES] = "brakes",
+    [EVENT_FENCED] = "fenced",
     [EVENT_FINDING] = "finding",
     [EVENT_INTERRUPTED] = "interrupted",
     [EVENT_VERDICT] = "verdict",
@@ -56,7 +57,8 @@ DEFINE_NAMES(action, enum action, action_names);
 static const char *const intent_names[INTENT_MAX] = {
     [INTENT_INSPECT] = "inspect", [INTENT_KILL] = "kill",   [INTENT_START] = "start",
     [INTENT_REQUEUE] = "requeue", [INTENT_AMEND] = "amend", [INTENT_CANCEL] = "cancel",
-    [INTENT_ARM] = "arm",
+    [INTENT_ARM] = "arm",         [INTENT_FENCE] = "fence", [INTENT_GUARD] = "guard",
+    [INTENT_RELEASE] = "release",
 };
 DEFINE_NAMES(intent, enum intent, intent_names);
 

@@ -40,6 +40,7 @@ enum event_kind {
     EVENT_LAUNCH_FAILED,   /* the scheduler could not start the attempt: it never ran */
     EVENT_MODE,            /* what may be done for the job from now on */
     EVENT_BRAKES,          /* how fast anything may be done from now on */
+    EVENT_FENCED,          /* nothing of the job runs any more on a node that does not answer */
     /* derived */
     EVENT_FINDING,     /* a detector's statement */
     EVENT_INTERRUPTED, /* the attempt no longer makes useful progress: recorded at once */
@@ -89,6 +90,9 @@ enum intent {
     INTENT_AMEND,   /* of the queued attempt: keep it from `nodes`, begin at `not_before` */
     INTENT_CANCEL,  /* have the scheduler end the job */
     INTENT_ARM,     /* let the scheduler requeue it, should that become necessary */
+    INTENT_FENCE, /* find out whether anything still runs on `nodes`; the result: FENCED, or not */
+    INTENT_GUARD, /* of a running job: were it requeued now, let it not start by itself */
+    INTENT_RELEASE, /* the end of that */
     INTENT_MAX,
     INTENT_INVALID = -EINVAL,
 };
@@ -218,6 +222,11 @@ struct mode_facts {
     bool asked;   /* a person asked for it: it stands until a person asks for another */
 };
 
+struct fence_facts {
+    char node[NODE_NAME_LEN];
+    char by[64]; /* whose word that is */
+};
+
 struct ended_facts {
     enum action action; /* COMPLETE, or STOP: whatever was decided, it will not go on */
     int32_t exit_code;  /* for the caller: the job's own, or 75 (EX_TEMPFAIL) when stopped */
@@ -242,6 +251,7 @@ struct event {
         struct look_facts look;
         struct mode_facts mode;
         struct brakes brakes;
+        struct fence_facts fenced;
         struct finding_facts finding;
         struct incident incident;
         struct decision_facts decision;

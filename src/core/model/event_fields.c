@@ -393,6 +393,7 @@ static const struct field look_fields[] = {
     NUMBER(struct look_facts, started),
     NUMBER(struct look_facts, ended),
     TEXT(struct look_facts, nodes),
+    TEXT(struct look_facts, lost_node),
     LIST(struct look_facts, kept_out, n_kept_out, FIELD_TEXT),
     END,
 };
@@ -417,6 +418,12 @@ static const struct field brakes_fields[] = {
     END,
 };
 
+static const struct field fence_fields[] = {
+    TEXT(struct fence_facts, node),
+    TEXT(struct fence_facts, by),
+    END,
+};
+
 static const struct field ended_fields[] = {
     WORD(struct ended_facts, action, action),
     NUMBER(struct ended_facts, exit_code),
@@ -433,6 +440,7 @@ static const struct field body_request = NESTED(struct event, request, request_f
 static const struct field body_learned = NESTED(struct event, learned, learned_fields);
 static const struct field body_look = NESTED(struct event, look, look_fields);
 static const struct field body_mode = NESTED(struct event, mode, mode_fields);
+static const struct field body_fenced = NESTED(struct event, fenced, fence_fields);
 static const struct field body_brakes = NESTED(struct event, brakes, brakes_fields);
 static const struct field body_finding = NESTED(struct event, finding, finding_fields);
 static const struct field body_incident = NESTED(struct event, incident, incident_fields);
@@ -457,6 +465,7 @@ static const struct field *const bodies[EVENT_MAX] = {
     [EVENT_LAUNCH_FAILED] = &body_result,
     [EVENT_MODE] = &body_mode,
     [EVENT_BRAKES] = &body_brakes,
+    [EVENT_FENCED] = &body_fenced,
     [EVENT_FINDING] = &body_finding,
     [EVENT_INTERRUPTED] = NULL,
     [EVENT_VERDICT] = &body_incident,

@@ -46,14 +46,16 @@ struct look_facts {
     bool requeueable; /* the scheduler would start it again: a batch job that did not refuse it */
     bool successor;   /* jobs that started because it failed, or one of the same user and name that
                          waits, would run beside a restarted one */
-    char reason[REASON_LEN]; /* the scheduler's own word for why it waits or ended */
-    uint32_t restarts;       /* how often it was requeued */
-    uint32_t tasks;          /* of its present step, 0 = not known */
-    usec_t submitted;        /* of this attempt: a requeue may set it anew */
-    usec_t begin;            /* not before; 0 = at once */
-    usec_t started, ended;   /* 0 = not yet */
-    char nodes[LAYOUT_LEN];  /* where it runs, or ran last */
-    uint32_t n_kept_out;     /* of the nodes that reknit asked to keep out, those that are */
+    char reason[REASON_LEN];       /* the scheduler's own word for why it waits or ended */
+    uint32_t restarts;             /* how often it was requeued */
+    uint32_t tasks;                /* of its present step, 0 = not known */
+    usec_t submitted;              /* of this attempt: a requeue may set it anew */
+    usec_t begin;                  /* not before; 0 = at once */
+    usec_t started, ended;         /* 0 = not yet */
+    char nodes[LAYOUT_LEN];        /* where it runs, or ran last */
+    char lost_node[NODE_NAME_LEN]; /* one of those that does not answer: what ran there may still
+                                      run, whatever the scheduler thinks; "" = none */
+    uint32_t n_kept_out;           /* of the nodes that reknit asked to keep out, those that are */
     char kept_out[KEPT_OUT_MAX][NODE_NAME_LEN];
 };
 

@@ -8,7 +8,7 @@
  *   the end   nothing, when it has ended; cancel, when what was found to be dead or done runs on
  *
  * A plain requeue needs nothing else to get going: should reknit die behind it, the scheduler
- * starts the job by itself, only later. So nothing is ever held.
+ * starts the job by itself, only later. So nothing is held, but for the moment of plan/lost.c.
  *
  * A decision asks for one requeue. What comes of it, refusal or silence, is a new decision
  * (policy/decide.c), so that each step has its reason and the number of steps its limit. What is
@@ -16,6 +16,8 @@
  * whatever is different then, a person wants so. */
 
 #include "core/plan/scheduled.h"
+
+#include "core/plan/lost.h"
 
 #include "base/str.h"
 
@@ -88,7 +90,7 @@ static bool wants_requeue(const struct model *m, const struct job *j)
 
     return is_decided(j) && action_restarts(j->attempt.decision.action) && !s->requeue_asked &&
            !s->look_due && !j->start_failed && !j->requested && !sched_was_requeued(j) &&
-           can_be_requeued(&s->look) && !(s->look.completing && s->not_while_completing) &&
+           can_be_requeued(&s->look) && !lost_would_start_beside_itself(j) && !(s->look.completing && s->not_while_completing) &&
            plan_sched_may_act(m, j, NULL, 0);
 }
 
@@ -108,18 +110,21 @@ static usec_t requeue_due(const struct model *m, const struct job *j)
     return longer_of(brakes_free_at(m, j), a->decided_at + wait);
 }
 
-/* When the next attempt is to start. Who else queued it gave it a start time that is his. And
- * unless it is proven to be gone, what ran on a lost node may still run: then the scheduler's own
- * delay stays. */
+/* When the next attempt is to start. Who else queued it gave it a start time that is his, unless
+ * that was the scheduler after a node was lost. And unless that is proven to be gone, the
+ * scheduler's own delay stays. */
 static usec_t start_time(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
     const struct attempt *a = &j->attempt;
     usec_t early = s->pending_since + m->brakes.early_start;
     usec_t wanted = a->decided_at + a->decision.delay;
-    bool lost = s->node_lost || a->incident.cause == CAUSE_NODE_FAILURE;
+    bool fenced = s->fenced[0] != '\0';
+    bool lost = !fenced && (s->node_lost || a->incident.cause == CAUSE_NODE_FAILURE);
 
-    if (!s->requeue_asked || !sched_begins_as_it_was(j))
+    if (sched_lost_node(j))
+        return lost_start_time(m, j);
+    if ((!s->requeue_asked && !fenced) || !sched_begins_as_it_was(j))
         return longer_of(s->look.begin, early);
     if (lost && s->look.begin > wanted)
         wanted = s->look.begin;
@@ -148,7 +153,8 @@ static bool may_amend(const struct model *m, const struct job *j)
     const struct sched *s = &j->sched;
 
     return is_decided(j) && action_restarts(j->attempt.decision.action) && s->amend_due &&
-           s->amends < AMENDS_MAX && s->pending_since != USEC_NEVER && !s->look.held &&
+           s->amends < AMENDS_MAX && s->pending_since != USEC_NEVER &&
+           (!s->look.held || s->guarded) &&
            !s->look.constrained && !j->requested && !job_awaits(j, INTENT_AMEND) &&
            plan_sched_may_act(m, j, NULL, 0);
 }
@@ -174,6 +180,8 @@ static usec_t amendment_due(const struct model *m, const struct job *j)
         return USEC_NEVER;
     if (lacks_something(m, j))
         return m->now;
+    if (sched_lost_node(j))
+        return lost_move_due(j);
     return is_late(m, j) ? start_time(m, j) : USEC_NEVER;
 }
 
@@ -262,6 +270,18 @@ static usec_t sooner(usec_t a, usec_t b)
     return a < b ? a : b;
 }
 
+static usec_t fence_due(const struct model *m, const struct job *j)
+{
+    return is_decided(j) && plan_sched_may_act(m, j, NULL, 0) ? lost_fence_due(m, j) : USEC_NEVER;
+}
+
+static bool wants_release(const struct model *m, const struct job *j)
+{
+    bool settled = is_decided(j) && (!may_amend(m, j) || !lacks_something(m, j));
+
+    return lost_wants_release(j, settled);
+}
+
 bool plan_sched_intent(const struct model *m, const struct job *j, struct intent_facts *ret,
                        uint32_t *ret_attempt)
 {
@@ -272,6 +292,15 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
         return ask(ret, INTENT_ARM, j);
     if (m->now >= cancel_due(m, j))
         return ask(ret, INTENT_CANCEL, j);
+    if (lost_wants_guard(m, j))
+        return ask(ret, INTENT_GUARD, j);
+    if (wants_release(m, j))
+        return ask(ret, INTENT_RELEASE, j);
+    if (m->now >= fence_due(m, j)) {
+        ask(ret, INTENT_FENCE, j);
+        STR_COPY(ret->nodes[ret->n_nodes++], sched_lost_node(j));
+        return true;
+    }
     if (m->now >= requeue_due(m, j))
         return ask(ret, INTENT_REQUEUE, j);
     if (m->now < sooner(reversal_due(m, j), amendment_due(m, j)))
@@ -300,7 +329,7 @@ usec_t plan_sched_due(const struct model *m, const struct job *j)
 
     if (is_over(j) && !j->sched.look_due && !job_awaits(j, INTENT_REQUEUE))
         waiting = sooner(waiting, j->sched.doubt_until);
-    return sooner(sooner(asking, amending), waiting);
+    return sooner(sooner(sooner(asking, amending), waiting), fence_due(m, j));
 }
 
 /* A job may come back for as long as its scheduler knows it; who has decided on an end need not

@@ -251,6 +251,9 @@ static void note_failed_intent(struct job *j, const struct event *intent,
     case INTENT_AMEND:
     case INTENT_CANCEL:
     case INTENT_ARM:
+    case INTENT_FENCE:
+    case INTENT_GUARD:
+    case INTENT_RELEASE:
     case INTENT_MAX:
     case INTENT_INVALID:
         break;
@@ -343,6 +346,11 @@ static bool apply_mode(struct model *m, struct job *j, const struct event *e)
     j->sched.mode = e->mode.mode;
     j->sched.mode_asked = e->mode.asked;
     return true;
+}
+
+static bool apply_fenced(struct model *m, struct job *j, const struct event *e)
+{
+    return sched_fenced(j, &e->fenced);
 }
 
 static bool apply_brakes(struct model *m, struct job *j, const struct event *e)
@@ -520,6 +528,9 @@ static bool apply_intent(struct model *m, struct job *j, const struct event *e)
     case INTENT_AMEND:
     case INTENT_CANCEL:
     case INTENT_ARM:
+    case INTENT_FENCE:
+    case INTENT_GUARD:
+    case INTENT_RELEASE:
         return apply_asked(m, j, e);
     case INTENT_MAX:
     case INTENT_INVALID:
@@ -582,6 +593,7 @@ static const struct {
     [EVENT_LAUNCH_FAILED] = {apply_launch_failed, OF_JOB},
     [EVENT_MODE] = {apply_mode, OF_JOB},
     [EVENT_BRAKES] = {apply_brakes, OF_NONE},
+    [EVENT_FENCED] = {apply_fenced, OF_JOB},
     [EVENT_RUNNER_LOST] = {apply_lost, OF_ANY},
     [EVENT_LEARNED] = {apply_learned, OF_JOB},
     [EVENT_FINDING] = {apply_finding, OF_JOB},

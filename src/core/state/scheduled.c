@@ -40,6 +40,14 @@ bool sched_was_requeued(const struct job *j)
            j->sched.look.restarts > j->sched.base_restarts;
 }
 
+/* Who approves a restart says that nothing is left. */
+const char *sched_lost_node(const struct job *j)
+{
+    const char *node = j->sched.look.lost_node;
+
+    return node[0] && !streq(node, j->sched.fenced) && !j->sched.approved ? node : NULL;
+}
+
 usec_t sched_requeue_limit(const struct job *j)
 {
     const struct sched *s = &j->sched;
@@ -117,6 +125,7 @@ void sched_seen(struct job *j, const struct job_facts *f)
                               .mode = mode,
                               .mode_asked = asked,
                               .pending_since = USEC_NEVER,
+                              .fence_asked_at = USEC_NEVER,
                               .requeue_answered_at = USEC_NEVER};
     j->sched.id = f->id;
     j->sched.uid = f->uid;
@@ -179,6 +188,9 @@ void sched_attempt_begun(struct model *m, struct job *j)
     s->base_restarts = j->attempt.number - 1;
     STR_COPY(s->ran_on, look->restarts == s->base_restarts ? look->nodes : "");
     s->node_lost = false;
+    s->fenced[0] = '\0';
+    s->fence_asked_at = USEC_NEVER;
+    s->guards = 0;
     s->pending_since = USEC_NEVER;
     s->arms = 0;
     s->arm_due = true;
@@ -268,6 +280,21 @@ static void see_it_wait(struct sched *s, usec_t now)
     s->asked_begin = s->given_begin = s->look.begin;
 }
 
+/* A node that answers again does what its scheduler says, and has ended what it was told to end. */
+static void note_return(struct sched *s, const struct look_facts *look)
+{
+    if (s->look.lost_node[0] != '\0' && look->lost_node[0] == '\0')
+        STR_COPY(s->fenced, s->look.lost_node);
+}
+
+bool sched_fenced(struct job *j, const struct fence_facts *f)
+{
+    if (!j->scheduled || !streq(f->node, j->sched.look.lost_node))
+        return false;
+    STR_COPY(j->sched.fenced, f->node);
+    return true;
+}
+
 bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
 {
     struct sched *s = &j->sched;
@@ -276,7 +303,10 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     if (!j->scheduled)
         return false;
     before = s->look.restarts;
+    note_return(s, look);
     s->look = *look;
+    if (!look->held && !look->completing && !sched_has_ended(look->state))
+        s->guarded &= job_awaits(j, INTENT_GUARD); /* somebody else has released it */
     note_attempt(s, look);
     settle_doubt(m, j, before);
     see_what_is_due(j);
@@ -362,7 +392,7 @@ static void note_amendment(struct model *m, struct sched *s, const struct intent
     if (reverts)
         s->reverts++;
     else
-        s->amends++;
+        s->amends += s->look.lost_node[0] == '\0'; /* moving a start away is no failed try */
     s->nodes_refused |= reverts;
     s->amend_due = false;
     s->amended_at = m->now;
@@ -394,6 +424,15 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
     case INTENT_ARM:
         s->arms++;
         s->arm_due = false;
+        return true;
+    case INTENT_FENCE:
+        s->fence_asked_at = m->now;
+        return true;
+    case INTENT_GUARD:
+        s->guarded = true;
+        s->guards++;
+        return true;
+    case INTENT_RELEASE:
         return true;
     default:
         return false;
@@ -440,6 +479,8 @@ void sched_result(struct model *m, struct job *j, const struct event *intent,
         break;
     case INTENT_CANCEL:
     case INTENT_ARM:
+    case INTENT_GUARD:
+    case INTENT_RELEASE:
         break;
     default:
         return;

@@ -151,6 +151,10 @@ struct sched {
     uint32_t base_restarts;  /* more of them, and it was requeued since */
     char ran_on[LAYOUT_LEN]; /* its nodes */
     bool node_lost;          /* the scheduler lost one of them */
+    char fenced[NODE_NAME_LEN]; /* one that was lost, and on which nothing runs any more */
+    usec_t fence_asked_at;      /* USEC_NEVER = not yet */
+    bool guarded;               /* it is held, by reknit, so as not to start by itself */
+    uint32_t guards;            /* how often that was asked for */
     uint32_t arms;           /* how often it was asked for */
     bool arm_due;            /* it may be asked for (again); likewise below */
 
@@ -268,6 +272,10 @@ bool sched_is_in_doubt(const struct model *m, const struct job *j);
 
 /* It gets on again after all, and nothing was done about it yet. */
 bool sched_has_recovered(const struct job *j);
+
+/* The node on which what is left of the last attempt may still run: nothing may be started before
+ * it answers again, or is fenced. NULL = none. */
+const char *sched_lost_node(const struct job *j);
 
 /* What the ledger wants to know of the job's attempt. */
 struct attempt_account attempt_account(const struct model *m, const struct job *j);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A node that does not answer may still run what it ran, though the scheduler has given it up. So
+ * nothing is started while one of the last attempt's is lost: the start is moved away, again and
+ * again, until the node answers, or is fenced.
+ *
+ * A scheduler that requeues a job itself when it gives a node up starts it in the same second, and
+ * one that is requeued while it still ends may wait out its delay until then. So a running job that
+ * loses a node is guarded, by a hold that is taken back as soon as the start was moved; and an ended
+ * one is requeued only when the scheduler has done with it. */
+
+#include "core/plan/lost.h"
+
+#define START_AWAY   (10 * USEC_PER_MIN) /* a start that must not happen is moved so far away */
+#define START_MARGIN (3 * USEC_PER_MIN)  /* ... and again when only so much is left */
+#define FENCE_AGAIN  USEC_PER_MIN
+#define GUARDS_MAX   3
+
+bool lost_would_start_beside_itself(const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    if (!sched_lost_node(j))
+        return false;
+    return sched_has_ended(s->look.state) ? s->look.completing : !s->guarded || !s->look.held;
+}
+
+usec_t lost_start_time(const struct model *m, const struct job *j)
+{
+    usec_t begin = j->sched.look.begin;
+
+    return begin > m->now + START_MARGIN ? begin : m->now + START_AWAY;
+}
+
+usec_t lost_move_due(const struct job *j)
+{
+    return j->sched.look.begin - START_MARGIN;
+}
+
+bool lost_wants_guard(const struct model *m, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    return s->mode == MODE_ACT && !m->frozen && !s->interactive && sched_lost_node(j) &&
+           s->look.state == SCHED_RUNNING && !s->look.held && !s->look_due && s->guards < GUARDS_MAX &&
+           !job_awaits(j, INTENT_GUARD);
+}
+
+/* The node is back; or the job waits, and would not start too soon by itself. */
+bool lost_wants_release(const struct job *j, bool settled)
+{
+    const struct sched *s = &j->sched;
+
+    if (!s->guarded || !s->look.held || s->look_due || job_awaits(j, INTENT_RELEASE) ||
+        job_awaits(j, INTENT_GUARD) || job_awaits(j, INTENT_AMEND))
+        return false;
+    if (s->look.state == SCHED_RUNNING)
+        return !sched_lost_node(j);
+    return s->pending_since != USEC_NEVER && settled;
+}
+
+usec_t lost_fence_due(const struct model *m, const struct job *j)
+{
+    usec_t asked = j->sched.fence_asked_at;
+
+    if (!action_restarts(j->attempt.decision.action) || !sched_lost_node(j) ||
+        job_awaits(j, INTENT_FENCE))
+        return USEC_NEVER;
+    return asked == USEC_NEVER ? m->now : asked + FENCE_AGAIN;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_CORE_PLAN_LOST_H
+#define REKNIT_CORE_PLAN_LOST_H
+
+/* The part of plan/scheduled.c about jobs one of whose nodes does not answer. */
+
+#include "core/state/state.h"
+
+/* Queued again now, it would start as soon as the scheduler gives the node up, before its start
+ * could be moved. */
+bool lost_would_start_beside_itself(const struct job *j);
+
+/* While a node is lost: not before, and when that is to be moved again. */
+usec_t lost_start_time(const struct model *m, const struct job *j);
+usec_t lost_move_due(const struct job *j);
+
+bool lost_wants_guard(const struct model *m, const struct job *j);
+/* settled: there is nothing to amend about its start. */
+bool lost_wants_release(const struct job *j, bool settled);
+
+/* When to ask whether the node is fenced, of a job that is to be restarted. */
+usec_t lost_fence_due(const struct model *m, const struct job *j);
+
+#endif
