@@ -232,8 +232,8 @@ static void guard(struct daemon *d, const struct sched_job *r, const struct even
     json_int_t until = (now_us() + GUARD_LIFE) / USEC_PER_SEC;
 
     json_object_set_new(q, "expect", expect(r, intent, running_states()));
-    json_object_set_new(q, "set",
-                        json_pack("{s:b, s:{s:I}}", "held", 1, "admin_comment", "held_until", until));
+    json_object_set_new(
+        q, "set", json_pack("{s:b, s:{s:I}}", "held", 1, "admin_comment", "held_until", until));
     ask(d, intent, q);
 }
 

@@ -173,7 +173,7 @@ static void follow_to_the_end(struct cluster *c, struct arg arg)
 
 static void translate(struct cluster *c, const char *key, const struct sched_job *r, bool successor)
 {
-    struct sched_around around = {.down_node = "", .successor = successor};
+    struct sched_around around = {.down_node = "", .lost_node = "", .successor = successor};
     const struct job *j;
     bool was_gone;
 

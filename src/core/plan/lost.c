@@ -6,8 +6,8 @@
  *
  * A scheduler that requeues a job itself when it gives a node up starts it in the same second, and
  * one that is requeued while it still ends may wait out its delay until then. So a running job that
- * loses a node is guarded, by a hold that is taken back as soon as the start was moved; and an ended
- * one is requeued only when the scheduler has done with it. */
+ * loses a node is guarded, by a hold that is taken back as soon as the start was moved; and an
+ * ended one is requeued only when the scheduler has done with it. */
 
 #include "core/plan/lost.h"
 
@@ -42,8 +42,8 @@ bool lost_wants_guard(const struct model *m, const struct job *j)
     const struct sched *s = &j->sched;
 
     return s->mode == MODE_ACT && !m->frozen && !s->interactive && sched_lost_node(j) &&
-           s->look.state == SCHED_RUNNING && !s->look.held && !s->look_due && s->guards < GUARDS_MAX &&
-           !job_awaits(j, INTENT_GUARD);
+           s->look.state == SCHED_RUNNING && !s->look.held && !s->look_due &&
+           s->guards < GUARDS_MAX && !job_awaits(j, INTENT_GUARD);
 }
 
 /* The node is back; or the job waits, and would not start too soon by itself. */

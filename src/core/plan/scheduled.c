@@ -90,8 +90,8 @@ static bool wants_requeue(const struct model *m, const struct job *j)
 
     return is_decided(j) && action_restarts(j->attempt.decision.action) && !s->requeue_asked &&
            !s->look_due && !j->start_failed && !j->requested && !sched_was_requeued(j) &&
-           can_be_requeued(&s->look) && !lost_would_start_beside_itself(j) && !(s->look.completing && s->not_while_completing) &&
-           plan_sched_may_act(m, j, NULL, 0);
+           can_be_requeued(&s->look) && !lost_would_start_beside_itself(j) &&
+           !(s->look.completing && s->not_while_completing) && plan_sched_may_act(m, j, NULL, 0);
 }
 
 static usec_t longer_of(usec_t a, usec_t b)
@@ -154,9 +154,8 @@ static bool may_amend(const struct model *m, const struct job *j)
 
     return is_decided(j) && action_restarts(j->attempt.decision.action) && s->amend_due &&
            s->amends < AMENDS_MAX && s->pending_since != USEC_NEVER &&
-           (!s->look.held || s->guarded) &&
-           !s->look.constrained && !j->requested && !job_awaits(j, INTENT_AMEND) &&
-           plan_sched_may_act(m, j, NULL, 0);
+           (!s->look.held || s->guarded) && !s->look.constrained && !j->requested &&
+           !job_awaits(j, INTENT_AMEND) && plan_sched_may_act(m, j, NULL, 0);
 }
 
 /* The scheduler would start it too early, or on a node that is to be kept out. */

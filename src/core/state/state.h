@@ -148,15 +148,15 @@ struct sched {
     bool unwanted;          /* it is back by one of them, although it was cancelled */
 
     /* Of the last attempt */
-    uint32_t base_restarts;  /* more of them, and it was requeued since */
-    char ran_on[LAYOUT_LEN]; /* its nodes */
-    bool node_lost;          /* the scheduler lost one of them */
+    uint32_t base_restarts;     /* more of them, and it was requeued since */
+    char ran_on[LAYOUT_LEN];    /* its nodes */
+    bool node_lost;             /* the scheduler lost one of them */
     char fenced[NODE_NAME_LEN]; /* one that was lost, and on which nothing runs any more */
     usec_t fence_asked_at;      /* USEC_NEVER = not yet */
     bool guarded;               /* it is held, by reknit, so as not to start by itself */
     uint32_t guards;            /* how often that was asked for */
-    uint32_t arms;           /* how often it was asked for */
-    bool arm_due;            /* it may be asked for (again); likewise below */
+    uint32_t arms;              /* how often it was asked for */
+    bool arm_due;               /* it may be asked for (again); likewise below */
 
     /* Of the last decision */
     uint64_t decision; /* its seq */
