@@ -202,6 +202,7 @@ static void amend_part(void *ctx, const struct sched_job *part)
 static void amend(struct daemon *d, const struct sched_job *r, const struct event *intent)
 {
     const struct intent_facts *f = &intent->intended;
+    const struct job *j = model_job(pump_model(d->pump), intent->job);
     int left = f->n_nodes > 0 ? sched_watch_usable(d->sched, r, f) : -1;
     struct amendment a = {d, intent, f->not_before / USEC_PER_SEC + sched_watch_ahead(d->sched)};
     json_t *q = request("update", r), *want;

@@ -62,12 +62,6 @@ static bool is_device_culprit(const struct judge *j, const struct hit *h)
     return true;
 }
 
-/* A node that lives tells that one failed, and does not say which. */
-static bool is_only_told(const struct hit *h)
-{
-    return h->s.cause == CAUSE_NODE_FAILURE && h->s.blame == BLAME_NONE;
-}
-
 static void name_by_hits(struct judge *j)
 {
     const struct hit *p = j->primary;
@@ -79,7 +73,7 @@ static void name_by_hits(struct judge *j)
 
         if (is_hardware_fact(h) && h->s.layer == LAYER_KERNEL && *h->s.who.device)
             counts = is_device_culprit(j, h);
-        if (counts && !is_only_told(h))
+        if (counts)
             culprit_by_hardware_hit(j, h);
         else if (*h->s.who.device && is_hardware_fact(h))
             ruled_add(j, h->s.who.device,
