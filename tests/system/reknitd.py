@@ -99,7 +99,8 @@ class Reknitd:
 
     def configure(self, **config):
         self.config.write_text(json.dumps({  # JSON is YAML
-            "state_dir": str(self.dir / "state"), "spawner": str(self.spawner), **config}))
+            "state_dir": str(self.dir / "state"), "spawner": str(self.spawner),
+            "api": {"socket": str(self.dir / "api.sock")}, **config}))
 
     def start(self):
         if self.spawner and f"{self.name}-spawner" not in self.cluster.daemons():
@@ -109,6 +110,7 @@ class Reknitd:
             await_true("the spawner's socket", self.spawner.exists, poll=0.02)
         self.cluster.start_daemon(self.name, [self.programs / "reknitd", "--config", self.config,
                                               "--drop-ins", self.dir / "none"])
+        await_true(lambda: f"its start: {self.log(2000)}", self.journal.path.exists, 20, 0.02)
         return self
 
     def stop(self):

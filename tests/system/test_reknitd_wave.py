@@ -27,6 +27,8 @@ PARTITIONS = {
     "lost": {"Nodes": "n[11-13]"},
     "cut": {"Nodes": "n[14-16]"},
 }
+# So many jobs at once else wait for Slurm's turn of once a minute.
+EAGER = {"SchedulerParameters": "sched_interval=2,bf_interval=2"}
 SCENARIOS = {}
 
 
@@ -89,7 +91,7 @@ class Wave:
 def wave(request):
     names = [item.callspec.params["name"] for item in request.session.items if hasattr(item, "callspec")
              and item.callspec.params.get("name") in SCENARIOS]
-    with Site(nodes=16, cpus=16, partitions=PARTITIONS) as site:
+    with Site(nodes=16, cpus=16, partitions=PARTITIONS, conf=EAGER) as site:
         daemon = Reknitd(site, spawner=True, log_level="debug",
                          rules=[{"partition": "watch", "mode": "observe"}]).start()
         w = Wave(site, daemon)
@@ -278,7 +280,7 @@ def cancelled_while_it_comes_back(w):
 def cancelled_while_it_runs_again(w):
     job = w.train("regretted", [{"rank": 1, "step": 12, "attempt": 0, "do": "raise", "text": ECC}],
                   options="--steps 100000")
-    await_true("its second attempt", lambda: job.nodes(1))
+    await_true("its second attempt", lambda: job.nodes(1), 120)
     w.site.run("scancel", job.id, user=reknitd.USER)
     w.end(job.id, "CANCELLED", 1)
 
@@ -295,6 +297,9 @@ def requeued_by_its_user(w):
         w.site.run("scontrol", "requeue", job.id)
     except CommandFailed as e:
         assert "pending" in str(e)  # reknit was faster
+    w.decision(job.id)
+    time.sleep(3)
+    w.site.update_job(job.id, StartTime="now")  # whoever queues it gives it its start, and Slurm two minutes
     w.completed(job)
     assert {a["attempt"] for a in job.attempts()} == {0, 1}
 
@@ -366,6 +371,10 @@ def node_set_down(w):
     job.await_step(12)
     lost = job.nodes(0)[1]
     w.site.set_node(lost, "DOWN")
+    w.decision(job.id)
+    time.sleep(3)
+    if w.site.state(job.id) == "PENDING":
+        w.site.update_job(job.id, StartTime="now")  # as in delayed()
     record = w.completed(job)
     verdict = w.verdict(job.id)
     assert verdict["cause"] == "node-failure" and verdict["culprits"]["nodes"] == [lost]
