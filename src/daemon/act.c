@@ -252,6 +252,8 @@ void act_on_intent(struct daemon *d, const struct event *intent)
 {
     const struct sched_job *r = sched_watch_record(d->sched, intent->job);
 
+    if (sched_watch_defer(d->sched, intent))
+        return;
     if (!r) {
         act_report(d, intent, OUTCOME_FAILED, "the scheduler does not know the job");
         return;

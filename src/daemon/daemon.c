@@ -195,7 +195,6 @@ static int set_up(struct daemon *d, struct err *e)
     }
     if (!d->adapter || !d->logs || !d->nodes)
         return err_set(e, -ENOMEM, "the event loop takes nothing more");
-    sched_watch_poke(d->sched);
     return face_new(d, e);
 }
 

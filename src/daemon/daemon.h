@@ -72,6 +72,9 @@ const char *sched_watch_address(const struct sched_watch *w, const char *node);
  * that cannot be told. */
 int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,
                        const struct intent_facts *without);
+/* Whether the intent is kept until the first look at all jobs, after which act_on_intent() is
+ * called with it again: before that, nothing is asked of the scheduler. */
+bool sched_watch_defer(struct sched_watch *w, const struct event *intent);
 /* The further parts of a heterogeneous job. */
 void sched_watch_each_part(const struct sched_watch *w, const struct sched_job *r,
                            void (*fn)(void *ctx, const struct sched_job *part), void *ctx);

@@ -118,6 +118,9 @@ void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
 void log_watch_happened(struct log_watch *w, const struct event *e)
 {
     switch (e->kind) {
+    case EVENT_VERDICT: /* where the next attempt begins must outlive us */
+        readers_save(w->readers);
+        break;
     case EVENT_ATTEMPT_EXITED:
     case EVENT_ATTEMPT_GONE:
     case EVENT_INTERRUPTED:

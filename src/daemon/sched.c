@@ -45,10 +45,12 @@ struct sched_watch {
     bool nodes_changed;
     bool asking, full; /* full: all jobs were seen since the adapter started */
     usec_t asked_at, took, clock_at;
-    usec_t pressing_until; /* monotonic: look often until then */
-    int64_t clock_ahead;   /* seconds, of the scheduler's clock before ours */
-    bool failing;          /* said so */
-    char trouble[256];     /* "" = it answers */
+    usec_t pressing_until;   /* monotonic: look often until then */
+    int64_t clock_ahead;     /* seconds, of the scheduler's clock before ours */
+    bool failing;            /* said so */
+    uint64_t past;           /* seq of the last intent of before this process began */
+    VEC(struct event) early; /* intents that came before the first look at all jobs */
+    char trouble[256];       /* "" = it answers */
     char cluster[64];
     usec_t looked_at; /* of the pump's clock; 0 = never */
     uint64_t errors;
@@ -494,6 +496,20 @@ static void forget_the_missing(struct sched_watch *w)
             sched_translate_gone(*job, emit, w);
 }
 
+bool sched_watch_defer(struct sched_watch *w, const struct event *intent)
+{
+    if (!w->full)
+        *VEC_PUSH(&w->early) = *intent;
+    return !w->full;
+}
+
+static void act_on_the_early(struct sched_watch *w)
+{
+    VEC_FOREACH (&w->early, e)
+        act_on_intent(w->d, e);
+    VEC_DONE(&w->early);
+}
+
 /* An intent of before this process began has no answer. What became of it, the first look showed.
  */
 static void settle_the_past(struct sched_watch *w)
@@ -503,7 +519,8 @@ static void settle_the_past(struct sched_watch *w)
 
     VEC_FOREACH (&m->jobs, job)
         VEC_FOREACH (&(*job)->pending, p)
-            *VEC_PUSH(&open) = *p;
+            if (p->seq <= w->past)
+                *VEC_PUSH(&open) = *p;
     VEC_FOREACH (&open, p) {
         struct event e = {.kind = EVENT_RESULT, .attempt = p->attempt};
 
@@ -596,6 +613,7 @@ static void on_jobs(void *ctx, enum adapter_outcome outcome, const json_t *answe
         forget_the_missing(w);
         settle_the_past(w);
         w->full = true;
+        act_on_the_early(w);
     }
     schedule(w);
 }
@@ -728,6 +746,9 @@ struct sched_watch *sched_watch_new(struct daemon *d)
     struct sched_watch *w = xnew(struct sched_watch);
 
     w->d = d;
+    VEC_FOREACH (&pump_model(d->pump)->jobs, job)
+        VEC_FOREACH (&(*job)->pending, p)
+            w->past = p->seq > w->past ? p->seq : w->past;
     if (timer_new(d->event, on_timer, w, &w->timer) < 0)
         return sched_watch_free(w);
     return w;
@@ -741,6 +762,7 @@ struct sched_watch *sched_watch_free(struct sched_watch *w)
     VEC_FOREACH (&w->jobs, x)
         watched_free(*x);
     VEC_DONE(&w->jobs);
+    VEC_DONE(&w->early);
     json_decref(w->nodes);
     free(w);
     return NULL;

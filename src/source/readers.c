@@ -571,6 +571,16 @@ static int on_save(sd_event_source *source, uint64_t usec, void *userdata)
     return 0;
 }
 
+void readers_save(struct readers *r)
+{
+    if (!r->state_file)
+        return;
+    r->dirty = false;
+    free(r->pending);
+    r->pending = state_text(r);
+    save(r);
+}
+
 /* What is known of the job from before the daemon was started. */
 static void recall(struct readers *r, struct job *j)
 {

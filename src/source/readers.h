@@ -80,6 +80,10 @@ int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uin
  * after it, reading of the attempt stops. */
 void readers_drain(struct readers *r, const char *job, uint32_t attempt);
 
+/* Keeps at once where all logs stand: to be called when whatever was told is safe, and before an
+ * attempt is followed by another in the same file. It is done now and then by itself. */
+void readers_save(struct readers *r);
+
 void readers_forget(struct readers *r, const char *job);
 
 void readers_counts(const struct readers *r, struct readers_counts *ret);
