@@ -589,10 +589,10 @@ static void on_jobs(void *ctx, enum adapter_outcome outcome, const json_t *answe
     size_t i;
 
     w->asking = false;
-    w->took = mono_us() - w->asked_at;
+    w->took = outcome == ADAPTER_DONE ? mono_us() - w->asked_at : 0; /* a deadline is no work */
     if (outcome != ADAPTER_DONE) {
         say_failing(w, text);
-        schedule(w);
+        timer_arm(w->timer, mono_us() + w->d->config->poll);
         return;
     }
     if (w->failing)
@@ -614,6 +614,7 @@ static void on_jobs(void *ctx, enum adapter_outcome outcome, const json_t *answe
         settle_the_past(w);
         w->full = true;
         act_on_the_early(w);
+        pump_wake(w->d->pump); /* what is true now is known: what was due may follow */
     }
     schedule(w);
 }

@@ -284,6 +284,11 @@ int pump_new(sd_event *event, struct journal *j, const struct pump_handlers *han
     return 0;
 }
 
+void pump_wake(struct pump *p)
+{
+    arm_tick(p);
+}
+
 struct pump *pump_free(struct pump *p)
 {
     if (!p)

@@ -42,6 +42,10 @@ void pump_input(struct pump *p, const struct event *e);
 /* Commits and hands out now; for inputs that do not come from the loop. */
 void pump_settle(struct pump *p);
 
+/* After the past was folded, core is asked at its times only once something came in, so that it
+ * decides nothing by a clock that ran on while nobody looked. From now on it is in any case. */
+void pump_wake(struct pump *p);
+
 /* The pump's clock: wall time at its start, plus the time that its loop was alive. A clock that
  * is set, a suspended machine, a stopped process do not move it. */
 usec_t pump_now(const struct pump *p);

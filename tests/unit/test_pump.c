@@ -196,6 +196,28 @@ static void a_turn_of_the_loop_commits(void **state)
     assert_int_equal(journal_last_seq(f->journal), 1);
 }
 
+static void what_was_due_follows_when_woken(void **state)
+{
+    struct fixture *f = *state;
+    struct event e = {.kind = EVENT_POLICY};
+
+    policy_default(&e.policy);
+    e.policy.verdict_wait = 20 * USEC_PER_MSEC;
+    pump_input(f->pump, &e);
+    begin(f);
+    feed(f, EVENT_ATTEMPT_EXITED);
+    pump_settle(f->pump);
+    close_pump(f);
+    f->happened.n = 0;
+    open_pump(f);
+    pump_wake(f->pump);
+    for (int turns = 0; f->happened.n == 0 && turns < 100; turns++)
+        assert_true(sd_event_run(f->event, 50 * USEC_PER_MSEC) >= 0);
+    assert_true(f->happened.n > 1);
+    assert_int_equal(f->happened.v[0].kind, EVENT_TICK);
+    assert_int_equal(f->happened.v[1].kind, EVENT_VERDICT);
+}
+
 static void the_past_is_shown_once_and_not_repeated(void **state)
 {
     struct fixture *f = *state;
@@ -310,6 +332,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(nothing_is_done_before_it_is_written),
         TEST(a_turn_of_the_loop_commits),
+        TEST(what_was_due_follows_when_woken),
         TEST(the_past_is_shown_once_and_not_repeated),
         TEST(a_full_disk_holds_intents_back),
         TEST(a_disk_that_stays_full_is_said_once),
