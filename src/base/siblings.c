@@ -28,8 +28,9 @@ static int own_folder(char ret[PATH_MAX])
 int sibling_find(const char *name, char *ret, size_t size)
 {
     /* beside it; from bin, sbin and libexec/reknit to each other; the build folder's bin */
+    static const char libexec[] = "../" REKNIT_LIBEXEC; /* clang doubts it within a list */
     static const char *const ways[] = {
-        ".", "../" REKNIT_LIBEXEC, "../sbin", "../bin", "../../sbin", "../../bin",
+        ".", libexec, "../sbin", "../bin", "../../sbin", "../../bin",
     };
     char own[PATH_MAX], path[PATH_MAX];
     int r = own_folder(own);
