@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A node of the job does not answer: what ran there may still run. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sched_world.h"
+
+#include "base/str.h"
+
+#include <string.h>
+
+/* A look while n2 is lost. */
+static struct look_facts lost(enum sched_state state, uint32_t restarts)
+{
+    struct look_facts l = facts_of(state, restarts);
+
+    STR_COPY(l.lost_node, "n2");
+    return l;
+}
+
+static void look_lost(struct world *w, enum sched_state state, uint32_t restarts, bool held)
+{
+    struct look_facts l = lost(state, restarts);
+
+    l.held = held;
+    look_at(w, l);
+}
+
+static void fenced(struct world *w, const char *node)
+{
+    struct event e = of_job(w, EVENT_FENCED);
+
+    STR_COPY(e.fenced.node, node);
+    world_feed(w, e);
+}
+
+/* The job is guarded, n2 is given up, and the scheduler has queued it again by itself. */
+static void lose_and_requeue(struct world *w, usec_t begin)
+{
+    struct look_facts l = lost(SCHED_PENDING, 1);
+
+    look_lost(w, SCHED_RUNNING, 0, false);
+    answer(w, INTENT_GUARD, OUTCOME_DONE);
+    look_lost(w, SCHED_RUNNING, 0, true);
+    l.held = true;
+    l.begin = begin;
+    look_at(w, l);
+    world_root(w, "scheduler.node_fail", CAUSE_NODE_FAILURE);
+    world_gone(w);
+    world_wait(w, 3 * S);
+    assert_true(action_restarts(world_decision(w)->action));
+}
+
+static void a_running_job_is_guarded_once(void **state)
+{
+    struct world *w = *state;
+
+    look_lost(w, SCHED_RUNNING, 0, false);
+    assert_int_equal(asked(w, INTENT_GUARD), 1);
+    world_wait(w, 5 * S);
+    answer(w, INTENT_GUARD, OUTCOME_DONE);
+    look_lost(w, SCHED_RUNNING, 0, true);
+    world_wait(w, 10 * S);
+    assert_int_equal(asked(w, INTENT_GUARD), 1);
+    assert_int_equal(asked(w, INTENT_RELEASE), 0);
+}
+
+static void the_guard_ends_when_the_node_is_back(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+
+    look_lost(w, SCHED_RUNNING, 0, false);
+    answer(w, INTENT_GUARD, OUTCOME_DONE);
+    look_lost(w, SCHED_RUNNING, 0, true);
+    l.held = true;
+    look_at(w, l);
+    assert_int_equal(asked(w, INTENT_RELEASE), 1);
+}
+
+/* Held by its user, it is none of ours to release. */
+static void a_hold_of_others_is_left_alone(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+
+    look_lost(w, SCHED_RUNNING, 0, true);
+    l.held = true;
+    look_at(w, l);
+    assert_int_equal(asked_anything(w), 0);
+}
+
+static void who_is_only_observed_is_not_guarded(void **state)
+{
+    struct world *w = *state;
+
+    look_lost(w, SCHED_RUNNING, 0, false);
+    assert_int_equal(asked_anything(w), 0);
+}
+
+static void its_start_is_moved_before_it_is_released(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = lost(SCHED_PENDING, 1);
+    const struct intent_facts *f;
+
+    lose_and_requeue(w, w->now + 2 * MIN);
+    assert_int_equal(asked(w, INTENT_RELEASE), 0);
+    assert_int_equal(asked(w, INTENT_AMEND), 1);
+    f = &world_intent(w, INTENT_AMEND)->intended;
+    assert_true(f->not_before >= w->now + 9 * MIN);
+    l.held = true;
+    l.begin = f->not_before;
+    answer(w, INTENT_AMEND, OUTCOME_DONE);
+    look_at(w, l);
+    assert_int_equal(asked(w, INTENT_RELEASE), 1);
+}
+
+/* The job waits, released, far from its start. */
+static struct look_facts wait_for_node(struct world *w)
+{
+    struct look_facts l = lost(SCHED_PENDING, 1);
+
+    lose_and_requeue(w, w->now + 2 * MIN);
+    answer(w, INTENT_AMEND, OUTCOME_DONE);
+    l.held = true;
+    l.begin = world_intent(w, INTENT_AMEND)->intended.not_before;
+    look_at(w, l);
+    answer(w, INTENT_RELEASE, OUTCOME_DONE);
+    l.held = false;
+    look_at(w, l);
+    return l;
+}
+
+static void it_is_moved_again_and_again(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = wait_for_node(w);
+
+    for (int i = 0; i < 20; i++) { /* hours */
+        usec_t begin = l.begin;
+
+        world_wait(w, 8 * MIN);
+        l.begin = world_intent(w, INTENT_AMEND)->intended.not_before;
+        assert_true(l.begin > begin && l.begin > w->now);
+        answer(w, INTENT_AMEND, OUTCOME_DONE);
+        look_at(w, l);
+    }
+}
+
+static void expect_start_now(struct world *w)
+{
+    const struct event *e = world_intent(w, INTENT_AMEND);
+
+    assert_true(e->intended.not_before <= w->now + S);
+    assert_true(e->time_us + S >= w->now);
+}
+
+static void it_starts_when_the_node_is_fenced(void **state)
+{
+    struct world *w = *state;
+
+    wait_for_node(w);
+    world_wait(w, MIN);
+    fenced(w, "n3"); /* another one */
+    assert_true(world_intent(w, INTENT_AMEND)->intended.not_before > w->now + MIN);
+    fenced(w, "n2");
+    expect_start_now(w);
+}
+
+static void it_starts_when_the_node_is_back(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = wait_for_node(w);
+
+    world_wait(w, MIN);
+    l.lost_node[0] = '\0';
+    look_at(w, l);
+    expect_start_now(w);
+}
+
+static void whether_it_is_fenced_is_asked_now_and_then(void **state)
+{
+    struct world *w = *state;
+
+    wait_for_node(w);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(world_intent(w, INTENT_FENCE)->intended.nodes[0], "n2");
+        answer(w, INTENT_FENCE, OUTCOME_FAILED);
+        world_wait(w, 61 * S);
+    }
+    assert_in_range(asked(w, INTENT_FENCE), 3, 5);
+}
+
+/* It would wait out its delay in COMPLETING, and start as that ends. */
+static void an_ended_job_is_requeued_when_it_is_complete(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = lost(SCHED_FAILED, 0);
+
+    world_step(w, 1);
+    l.completing = true;
+    look_at(w, l);
+    world_root(w, "net.error", CAUSE_NETWORK);
+    world_die(w, 1);
+    world_wait(w, 5 * MIN);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 0);
+    l.completing = false;
+    look_at(w, l);
+    world_wait(w, MIN);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN(act, a_running_job_is_guarded_once),
+        IN(act, the_guard_ends_when_the_node_is_back),
+        IN(act, a_hold_of_others_is_left_alone),
+        IN(observe, who_is_only_observed_is_not_guarded),
+        IN(propose, who_is_only_observed_is_not_guarded),
+        IN(act, its_start_is_moved_before_it_is_released),
+        IN(act, it_is_moved_again_and_again),
+        IN(act, it_starts_when_the_node_is_fenced),
+        IN(act, it_starts_when_the_node_is_back),
+        IN(act, whether_it_is_fenced_is_asked_now_and_then),
+        IN(act, an_ended_job_is_requeued_when_it_is_complete),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
