@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define SEEDS 1000
+#define SEEDS 2000
 
 static volatile uint64_t running;
 
