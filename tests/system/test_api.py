@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reknitd's API on its socket: who may see what, and who may not harm whom."""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import select
+import socket
+import subprocess
+import time
+
+import pytest
+
+from fake_adapter import World
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+REKNITD = TOP / "build/bin/reknitd"
+ALICE, BOB = 61001, 61002
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="asks as several users")
+
+
+class Connection(http.client.HTTPConnection):
+    def __init__(self, path, timeout=20):
+        super().__init__("reknitd", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self.path))
+
+
+@contextlib.contextmanager
+def as_user(uid):
+    """The kernel tells the daemon who connects: so connect as somebody else."""
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+class Daemon:
+    def __init__(self, folder, world):
+        self.socket = folder / "api.sock"
+        self.config = folder / "reknitd.yaml"
+        (folder / "state").mkdir()
+        self.config.write_text(
+            f"mode: propose\nopt_in: true\nstate_dir: {folder}/state\nspawner: ''\npoll: 1s\n"
+            f"adapter:\n  command: {json.dumps(world.command)}\napi:\n  socket: {self.socket}\n")
+        self.process = subprocess.Popen(
+            [str(REKNITD), "--config", str(self.config), "--drop-ins", str(folder / "none")],
+            stderr=subprocess.PIPE, text=True)
+
+    def ask(self, path, uid=0, method="GET", body=None, headers=None):
+        """(status, answer)"""
+        with as_user(uid):
+            c = Connection(self.socket)
+            c.connect()
+        c.request(method, path, body, headers or {})
+        r = c.getresponse()
+        text = r.read().decode()
+        c.close()
+        return r.status, json.loads(text) if text.startswith("{") else text
+
+    def until(self, path, is_so, uid=0):
+        """Asks until it is so: for what the daemon sees at its next look."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            status, answer = self.ask(path, uid) if self.socket.exists() else (0, None)
+            if status == 200 and is_so(answer):
+                return answer
+            select.select([], [], [], 0.1)
+        raise AssertionError(f"{path}: {answer}")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.stderr.close()
+        assert self.process.wait(20) == 0
+
+
+@pytest.fixture
+def world():
+    with World(nodes=4) as w:
+        yield w
+
+
+@pytest.fixture
+def daemon(tmp_path, world):
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    world.submit(n_nodes=1, comment="reknit", name="hers", user="alice", uid=ALICE, runs=[(1, "failed", 1)])
+    world.submit(n_nodes=1, comment="reknit", name="his", user="bob", uid=BOB, runs=[(1, "failed", 1)])
+    d = Daemon(tmp_path, world)
+    try:
+        d.until("/v1/decisions", lambda a: len(a["decisions"]) == 2)
+        yield d
+        d.stop()
+    finally:
+        d.process.kill()
+        d.process.wait()
+
+
+def test_each_sees_his_own(daemon):
+    def names(path, key, uid):
+        return [j.get("name", j.get("job")) for j in daemon.ask(path, uid)[1][key]]
+
+    assert sorted(names("/v1/jobs", "jobs", 0)) == ["hers", "his"]
+    assert names("/v1/jobs", "jobs", ALICE) == ["hers"]
+    assert names("/v1/decisions", "decisions", BOB) == ["his"]
+    keys = {j["name"]: j["key"] for j in daemon.ask("/v1/jobs")[1]["jobs"]}
+    assert set(names("/v1/incidents", "incidents", BOB)) == {keys["his"]}
+    seen = daemon.ask("/v1/events?limit=500", ALICE)[1]["events"]
+    assert {e.get("job") for e in seen} == {keys["hers"]}
+    for path in ("", "/attempts", "/events"):
+        status, answer = daemon.ask(f"/v1/jobs/{keys['hers']}{path}", BOB)
+        assert status == 404 and "hers" not in json.dumps(answer)
+        missing = daemon.ask(f"/v1/jobs/77-1{path}", BOB)[1]["error"]
+        assert answer["error"].replace(keys["hers"], "77-1") == missing
+
+
+def test_nobody_commands_anothers_job(daemon):
+    job = next(j for j in daemon.ask("/v1/jobs")[1]["jobs"] if j["name"] == "hers")
+    seq = job["decision"]["seq"]
+    assert daemon.ask(f"/v1/decisions/{seq}/approve", BOB, "POST")[0] == 404
+    assert daemon.ask(f"/v1/jobs/{job['key']}/mode", BOB, "POST", '{"mode":"off"}')[0] == 404
+    assert daemon.ask("/v1/freeze", BOB, "POST")[0] == 403
+    assert daemon.ask("/metrics", BOB)[0] == 403
+    assert daemon.ask(f"/v1/jobs/{job['key']}")[1]["decision"]["proposal"] == "open"
+    assert daemon.ask(f"/v1/decisions/{seq}/approve", ALICE, "POST")[0] == 200
+    daemon.until(f"/v1/jobs/{job['key']}", lambda j: j["restarts"] == 1 or j["attempt"] == 2)
+
+
+def test_a_stream_shows_ones_own_and_goes_on(daemon):
+    def read(last):
+        with as_user(ALICE):
+            c = Connection(daemon.socket)
+            c.connect()
+        c.request("GET", "/v1/events", headers={"Accept": "text/event-stream", "Last-Event-ID": last})
+        r = c.getresponse()
+        assert r.headers["Content-Type"] == "text/event-stream"
+        ids, jobs = [], set()
+        while not ids or ids[-1] < newest:
+            line = r.readline().decode()
+            if line.startswith("id: "):
+                ids.append(int(line[4:]))
+            elif line.startswith("data: "):
+                jobs.add(json.loads(line[6:])["job"])
+        c.close()
+        return ids, jobs
+
+    events = daemon.ask("/v1/events?limit=500", ALICE)[1]["events"]
+    newest = events[-1]["seq"]
+    ids, jobs = read("0")
+    assert ids == [e["seq"] for e in events]
+    assert len(jobs) == 1
+    assert read(str(ids[2]))[0] == ids[3:]
+
+
+def raw(daemon, *pieces):
+    """What is answered to bytes that may be cut off at some point."""
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(20)
+    s.connect(str(daemon.socket))
+    with contextlib.suppress(OSError):
+        for piece in pieces:
+            s.sendall(piece)
+    answer = b""
+    with contextlib.suppress(OSError):
+        while piece := s.recv(65536):
+            answer += piece
+    s.close()
+    return answer
+
+
+def test_what_is_too_large_is_refused(daemon):
+    post = b"POST /v1/freeze HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    assert b" 413 " in raw(daemon, post + b"Content-Length: 99999999\r\n\r\n")
+    assert b" 200 " not in raw(daemon, post + b"Transfer-Encoding: chunked\r\n\r\n",
+                               *[b"2000\r\n" + b"x" * 0x2000 + b"\r\n"] * 400)
+    assert b" 200 " not in raw(daemon, b"GET /v1/" + b"x" * 100000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert b" 200 " not in raw(daemon, b"GET /v1/health HTTP/1.1\r\n", *[b"X: " + b"y" * 1000 + b"\r\n"] * 100)
+    assert daemon.ask("/v1/health")[1]["frozen"] is False
+
+
+def test_odd_paths_lead_nowhere(daemon):
+    for path in ("/v1/jobs/..%2f..%2fetc%2fpasswd", "/../../etc/passwd", "/v1/jobs/%00", "//v1//jobs", "/v1/jobs/%2e%2e",
+                 "/v1/nodes/a%20b", "/v1/decisions/0x10/approve", "/v1/jobs/'%20or%201--"):
+        assert daemon.ask(path)[0] == 404, path
+
+
+def test_one_user_cannot_take_all_connections(daemon):
+    held = []
+    with as_user(BOB):
+        for _ in range(300):
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(10)
+            try:
+                s.connect(str(daemon.socket))
+            except BlockingIOError:
+                break
+            held.append(s)
+    assert daemon.ask("/v1/health")[0] == 200  # operators
+    assert daemon.ask("/v1/health", ALICE)[0] == 200
+    held[-1].settimeout(10)
+    assert held[-1].recv(100).startswith(b"HTTP/1.1 503")
+    for s in held:
+        s.close()
+    daemon.until("/v1/health", lambda a: True, BOB)
+
+
+def test_who_is_slow_is_dropped(daemon):
+    """A request that never ends, byte by byte, and a stream that nobody reads."""
+    slow = socket.socket(socket.AF_UNIX)
+    slow.connect(str(daemon.socket))
+    slow.sendall(b"GET /v1/health HTTP/1.1\r\n")
+    stream = socket.socket(socket.AF_UNIX)
+    stream.connect(str(daemon.socket))
+    stream.sendall(b"GET /v1/events?follow=1&kind=all HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 0\r\n\r\n")
+    began = time.monotonic()
+    while time.monotonic() - began < 60:
+        readable, _, _ = select.select([slow], [], [], 1)
+        if readable:
+            break
+        with contextlib.suppress(OSError):
+            slow.sendall(b"X")
+    assert slow.recv(4096) == b"" or time.monotonic() - began < 60
+    assert time.monotonic() - began < 40
+    assert daemon.ask("/v1/health")[0] == 200
+    slow.close()
+    stream.close()
+
+
+def test_a_thousand_come_and_go(daemon):
+    for _ in range(1000):
+        s = socket.socket(socket.AF_UNIX)  # without a timeout: waits while too many wait
+        s.connect(str(daemon.socket))
+        s.close()
+    fds = pathlib.Path(f"/proc/{daemon.process.pid}/fd")
+    daemon.until("/v1/health", lambda a: True)
+    deadline = time.monotonic() + 20
+    while len(list(fds.iterdir())) > 60 and time.monotonic() < deadline:
+        select.select([], [], [], 0.1)
+    assert len(list(fds.iterdir())) <= 60
+
+
+def test_the_verbs_ask_it(daemon, reknit, tmp_path):
+    env = {**os.environ, "REKNIT_SOCKET": str(daemon.socket), "REKNIT_STATE_DIR": str(tmp_path / "rs")}
+    jobs = [json.loads(line) for line in reknit("jobs", "--format", "json", env=env).stdout.splitlines()]
+    assert {j["where"] for j in jobs} == {"cluster"}
+    job = next(j for j in jobs if j["name"] == "hers")
+    assert "on the cluster:" in reknit("jobs", env=env).stdout
+    assert "no jobs yet" in reknit("jobs", "--local", env=env).stdout
+    said = reknit("explain", job["id"], env=env).stdout
+    assert "it waits for approval" in said and f"reknit approve {job['key']}" in said
+    assert reknit("approve", "--decision", 1, job["id"], env=env).returncode == 1
+    assert "approved" in reknit("approve", job["id"], env=env).stdout
+    assert reknit("reject", job["id"], env=env).returncode == 1
+    assert re.search(rf"^{job['key']} ", reknit("incidents", env=env).stdout, re.MULTILINE)
+    assert reknit("freeze", "--reason", "a test", env=env).returncode == 0
+    assert daemon.ask("/v1/health")[1]["frozen"] is True
+    assert reknit("thaw", env=env).returncode == 0
+    assert "mode observe" in reknit("mode", job["id"], "observe", env=env).stdout
+    gone = reknit("incidents", env={**env, "REKNIT_SOCKET": str(tmp_path / "no")})
+    assert gone.returncode == 1
+    assert f"no reknitd answers at {tmp_path}/no" in gone.stderr and "REKNIT_SOCKET" in gone.stderr
+
+
+def test_metrics_and_health_tell_what_happened(daemon):
+    status, text = daemon.ask("/metrics")
+    assert status == 200
+    assert 'reknit_incidents_total{class="crash",cause="unknown"} 2' in text
+    assert "reknit_adapter_up 1" in text and "alice" not in text
+    health = daemon.ask("/v1/health")[1]
+    assert health["ok"] is True and health["adapter"]["state"] == "connected"
+
+
+def test_a_second_daemon_leaves_the_socket_alone(daemon, tmp_path, world):
+    again = subprocess.run([str(REKNITD), "--config", str(daemon.config), "--drop-ins", str(tmp_path / "none")],
+                           capture_output=True, text=True, timeout=20)
+    assert again.returncode == 1
+    assert daemon.ask("/v1/health")[0] == 200
