@@ -13,6 +13,7 @@
 
 struct ask_adapter {
     sd_event *event;
+    struct children *children; /* NULL = it is started by us */
     struct adapter *adapter;
     json_t *hello, *answer; /* NULL = none */
     bool answered;
@@ -69,13 +70,20 @@ int ask_adapter_new(const struct daemon_config *c, struct ask_adapter **ret, cha
     const struct command *command = &c->adapter.command;
     const char *argv[COMMAND_ARGS_MAX + 1] = {ret_path};
 
+    if (sd_event_new(&a->event) < 0)
+        return err_set(e, -ENOMEM, "no event loop");
     for (unsigned i = 0; i < command->n; i++)
         argv[i] = command->argv[i];
     if (command->n > 0)
         str_copy(ret_path, size, argv[0]);
+    else if (*c->spawner && access(c->spawner, W_OK) == 0)
+        a->children = children_new(a->event, &(struct children_config){.spawner = c->spawner});
     else if (sibling_find("reknit-slurm", ret_path, size) < 0)
         return err_set(e, -ENOENT, "there is no %s", ret_path);
-    if (sd_event_new(&a->event) < 0 || !(a->adapter = adapter_new(a->event, argv, &handlers, a)))
+    if (a->children)
+        str_printf(ret_path, size, "the one that the spawner starts");
+    a->adapter = adapter_new(a->event, a->children ? NULL : argv, a->children, &handlers, a);
+    if (!a->adapter)
         return err_set(e, -ENOMEM, "no event loop");
     if (await_hello(a) < 0)
         return err_set(e, -EIO, "%s: %s", ret_path, a->text);
@@ -87,6 +95,7 @@ struct ask_adapter *ask_adapter_free(struct ask_adapter *a)
 {
     if (a) {
         adapter_free(a->adapter);
+        children_free(a->children);
         json_decref(a->hello);
         json_decref(a->answer);
         sd_event_unref(a->event);

@@ -116,8 +116,9 @@ void doctor_logs(struct doctor *d, const json_t *jobs)
         doctor_row(d, DOCTOR_SKIP, "logs", geteuid() != 0 ? "run doctor as root" : NULL,
                    "no job runs whose log could be tried");
     else if (s.readable == s.tried)
-        doctor_row(d, DOCTOR_OK, "logs", NULL, "of %u running jobs, readable as their owners",
-                   s.tried);
+        doctor_row(d, DOCTOR_OK, "logs", NULL,
+                   "tried of %u running job%s: readable as their owners", s.tried,
+                   s.tried == 1 ? "" : "s");
     else
         doctor_row(d, s.readable == 0 ? DOCTOR_FAIL : DOCTOR_WARN, "logs",
                    "mount the users' file systems here, or run a reader where they are",

@@ -147,18 +147,14 @@ static int open_pump(struct daemon *d, struct err *e)
 
 static void start_adapter(struct daemon *d)
 {
-    const struct command *c = &d->config->adapter.command;
-    const char *argv[COMMAND_ARGS_MAX + 1] = {NULL};
     static const struct adapter_handlers handlers = {.hello = sched_watch_hello,
                                                      .down = sched_watch_down};
-    char path[PATH_MAX + sizeof(ADAPTER)];
+    const struct command *c = &d->config->adapter.command;
+    const char *argv[COMMAND_ARGS_MAX + 1] = {NULL};
 
     for (unsigned i = 0; i < c->n; i++)
         argv[i] = c->argv[i];
-    STR_PRINTF(path, "%s/" ADAPTER, d->programs);
-    if (c->n == 0)
-        argv[0] = path;
-    d->adapter = adapter_new(d->event, argv, &handlers, d->sched);
+    d->adapter = adapter_new(d->event, c->n > 0 ? argv : NULL, d->children, &handlers, d->sched);
 }
 
 /* What core works with beside its jobs. It is an input like any other, and told when it is new. */

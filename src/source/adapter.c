@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One process at a time, its standard input and output a socket pair. Requests are answered in the
- * order in which they were sent, so only the first that waits has a clock running.
+/* One process at a time, its standard input and output a socket pair: a child of ours, or one that
+ * the spawner starts; what is asked of the latter before it is there waits in `out`. Requests are
+ * answered in the order in which they were sent, so only the first that waits has a clock running.
  *
  * Answers are called from the loop only: a request that cannot be sent is answered by a timer. So
  * nobody who asks is called back before adapter_ask() returns. */
@@ -39,12 +40,15 @@ struct request {
 
 struct adapter {
     sd_event *event;
-    char *argv[ARGS_MAX + 1];
+    char *argv[ARGS_MAX + 1]; /* or: */
+    struct children *children;
     struct adapter_handlers handlers;
     void *ctx;
 
-    pid_t pid; /* 0 = none runs */
-    int fd;
+    bool runs;           /* or is being started */
+    pid_t pid;           /* 0 = none of ours */
+    struct child *child; /* NULL = none of the spawner's */
+    int fd;              /* -1 = none yet */
     bool greeted;
     sd_event_source *io;
     sd_event_source *clock; /* of the first that waits */
@@ -108,21 +112,32 @@ static void answer_all(struct adapter *a, enum adapter_outcome outcome, const ch
     }
 }
 
-/* It is not waited for: in state D it outlives its SIGKILL. Whatever was asked of it may have been
- * done. */
-static void give_up(struct adapter *a, const char *text)
+/* It is not waited for: in state D it outlives its SIGKILL. */
+static void end_process(struct adapter *a)
 {
     kill(a->pid, SIGKILL);
     if (sd_event_add_child(a->event, NULL, a->pid, WEXITED, on_reaped, NULL) < 0)
         waitpid(a->pid, NULL, WNOHANG);
     a->pid = 0;
+}
+
+/* Whatever was asked of it may have been done, unless it was never there. */
+static void give_up(struct adapter *a, const char *text)
+{
+    enum adapter_outcome outcome = a->fd < 0 ? ADAPTER_UNREACHABLE : ADAPTER_UNKNOWN;
+
+    if (a->pid != 0)
+        end_process(a);
+    if (a->child)
+        a->child = child_drop(a->child);
     a->io = sd_event_source_disable_unref(a->io);
     closep(&a->fd);
-    a->greeted = false;
+    a->fd = -1;
+    a->runs = a->greeted = false;
     a->in.n = a->searched = a->out.n = 0;
     if (a->handlers.down)
         a->handlers.down(a->ctx, text);
-    answer_all(a, ADAPTER_UNKNOWN, text);
+    answer_all(a, outcome, text);
     wind_clock(a);
     start_later(a);
 }
@@ -131,7 +146,7 @@ static int on_clock(sd_event_source *s, uint64_t t, void *ctx)
 {
     struct adapter *a = ctx;
 
-    if (a->pid != 0)
+    if (a->runs)
         give_up(a, "it did not answer in time, and was killed");
     return 0;
 }
@@ -206,14 +221,18 @@ static bool take_lines(struct adapter *a)
         a->searched = 0;
         if (!take_line(a, line, n))
             return false;
-        if (a->pid == 0)
+        if (!a->runs)
             return true;
     }
 }
 
 static void write_out(struct adapter *a)
 {
-    ssize_t n = a->out.n > 0 ? send(a->fd, a->out.v, a->out.n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+    ssize_t n;
+
+    if (a->fd < 0)
+        return;
+    n = a->out.n > 0 ? send(a->fd, a->out.v, a->out.n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
 
     if (n > 0) {
         memmove(a->out.v, a->out.v + n, a->out.n - (size_t)n);
@@ -269,9 +288,41 @@ static int spawn(struct adapter *a, int theirs)
     return -r;
 }
 
+static int take_fd_of(struct adapter *a, int fd)
+{
+    int r;
+
+    a->fd = fd;
+    r = sd_event_add_io(a->event, &a->io, fd, EPOLLIN, on_io, a);
+    if (r >= 0)
+        write_out(a);
+    return r;
+}
+
+static void on_child(void *ctx, int fd)
+{
+    if (take_fd_of(ctx, fd) < 0)
+        give_up(ctx, "the event loop takes nothing more");
+}
+
+static void on_child_end(void *ctx, const char *text)
+{
+    struct adapter *a = ctx;
+
+    a->child = NULL;
+    give_up(a, text);
+}
+
 static int start(struct adapter *a)
 {
+    static const struct child_handlers handlers = {on_child, on_child_end};
     int fds[2], r;
+
+    if (a->children) {
+        a->runs = true;
+        a->child = child_start(a->children, CHILD_ADAPTER, 0, (gid_t)-1, &handlers, a);
+        return 0;
+    }
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return -errno;
@@ -281,8 +332,8 @@ static int start(struct adapter *a)
         close(fds[0]);
         return r;
     }
-    a->fd = fds[0];
-    return sd_event_add_io(a->event, &a->io, a->fd, EPOLLIN, on_io, a);
+    a->runs = true;
+    return take_fd_of(a, fds[0]);
 }
 
 static int on_start(sd_event_source *s, uint64_t t, void *ctx)
@@ -293,7 +344,7 @@ static int on_start(sd_event_source *s, uint64_t t, void *ctx)
     a->restarts++;
     if (r >= 0)
         return 0;
-    if (a->pid != 0) {
+    if (a->runs) {
         give_up(a, strerror(-r));
         return 0;
     }
@@ -303,7 +354,7 @@ static int on_start(sd_event_source *s, uint64_t t, void *ctx)
     return 0;
 }
 
-struct adapter *adapter_new(sd_event *event, const char *const argv[],
+struct adapter *adapter_new(sd_event *event, const char *const argv[], struct children *children,
                             const struct adapter_handlers *handlers, void *ctx)
 {
     struct adapter *a = xnew(struct adapter);
@@ -311,10 +362,11 @@ struct adapter *adapter_new(sd_event *event, const char *const argv[],
     *a = (struct adapter){.event = sd_event_ref(event),
                           .handlers = *handlers,
                           .ctx = ctx,
+                          .children = argv ? NULL : children,
                           .fd = -1,
                           .next_id = 1,
                           .backoff = BACKOFF_MIN};
-    for (size_t i = 0; argv[i] && i < ARGS_MAX; i++)
+    for (size_t i = 0; argv && argv[i] && i < ARGS_MAX; i++)
         a->argv[i] = xstrdup(argv[i]);
     if (timer_new(event, on_clock, a, &a->clock) < 0 ||
         timer_new(event, on_deny, a, &a->deny) < 0 || timer_new(event, on_start, a, &a->start) < 0)
@@ -329,7 +381,7 @@ struct adapter *adapter_free(struct adapter *a)
         return NULL;
     a->handlers = (struct adapter_handlers){0};
     a->waiting.n = 0;
-    if (a->pid != 0)
+    if (a->runs)
         give_up(a, "");
     sd_event_source_disable_unref(a->clock);
     sd_event_source_disable_unref(a->deny);
@@ -352,7 +404,7 @@ void adapter_ask(struct adapter *a, json_t *request, usec_t deadline, adapter_re
     char *line;
     size_t n;
 
-    if (a->pid == 0 || a->waiting.n >= ADAPTER_REQUESTS_MAX) {
+    if (!a->runs || a->waiting.n >= ADAPTER_REQUESTS_MAX) {
         json_decref(request);
         *VEC_PUSH(&a->refused) = r;
         timer_arm(a->deny, mono_us());
@@ -376,7 +428,7 @@ void adapter_ask(struct adapter *a, json_t *request, usec_t deadline, adapter_re
 
 bool adapter_is_up(const struct adapter *a)
 {
-    return a->pid != 0 && a->greeted;
+    return a->runs && a->greeted;
 }
 
 size_t adapter_waiting(const struct adapter *a)

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/time.h"
+#include "source/children.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -35,8 +36,9 @@ struct adapter_handlers {
 
 struct adapter;
 
-/* argv ends with NULL; argv[0] is a path. Copied. */
-struct adapter *adapter_new(sd_event *event, const char *const argv[],
+/* argv ends with NULL; argv[0] is a path. Copied. argv NULL: children starts the one that goes with
+ * us, by the spawner as SlurmUser; it is borrowed. */
+struct adapter *adapter_new(sd_event *event, const char *const argv[], struct children *children,
                             const struct adapter_handlers *handlers, void *ctx);
 struct adapter *adapter_free(struct adapter *a); /* answers nothing any more */
 

@@ -6,7 +6,9 @@ import http.server
 import json
 import os
 import re
+import shlex
 import socketserver
+import subprocess
 import threading
 import time
 
@@ -315,3 +317,26 @@ def test_a_real_slurm(site, reknit):
         c.stop_slurmctld()
         status, rows = site.doctor()
         assert status == 1 and rows["slurmctld"]["state"] == "fail" and rows["MUNGE"]["state"] == "ok", rows
+
+
+@HOW_ROOT
+def test_the_adapter_of_the_spawner(site, reknit):
+    """As reknitd has it: started by root's spawner, as SlurmUser, with the spawner's own idea of a program."""
+    socket = site.path / "spawner"
+    site.program("reknit-slurm", "exec " + shlex.join(str(c) for c in site.world.command))
+    spawner = subprocess.Popen([reknit.path.parent / "reknit-spawner", "--socket", socket, "--user", "root",
+                                "--slurm-user", "root", "--programs", site.path / "bin"])
+    try:
+        cluster_module.await_true("the spawner's socket", socket.exists)
+        site.config |= {"spawner": str(socket), "adapter": {"command": []}}
+        _, rows = site.doctor()
+        assert rows["spawner"]["state"] == "ok"
+        assert rows["adapter"] == {"check": "adapter", "state": "ok", "mend": None,
+                                   "found": "the one that the spawner starts answers"}
+        assert rows["slurmctld"]["state"] == "ok" and rows["jobs"]["state"] == "ok"
+        site.program("reknit-slurm", "exit 3")
+        _, rows = site.doctor()
+        assert rows["adapter"]["state"] == "fail" and rows["slurmctld"]["state"] == "skip", rows["adapter"]
+    finally:
+        spawner.terminate()
+        assert spawner.wait(timeout=30) == 0
