@@ -152,13 +152,11 @@ static bool recall_key(const struct sched_watch *w, const struct sched_job *r, c
     STR_PRINTF(prefix, "%" PRIu32 "-", r->id);
     VEC_FOREACH (&m->jobs, job) {
         const struct job *j = *job;
-        usec_t submitted = j->sched.look.submitted;
+        const struct look_facts *look = &j->sched.look;
 
         if (!j->scheduled || strncmp(j->name, prefix, strlen(prefix)) != 0)
             continue;
-        if (r->restarts > j->sched.look.restarts
-                ? r->submit * USEC_PER_SEC >= submitted
-                : r->restarts == j->sched.look.restarts && r->submit * USEC_PER_SEC == submitted)
+        if (sched_job_may_follow(r, look->restarts, look->submitted / USEC_PER_SEC))
             best = j;
     }
     if (best)

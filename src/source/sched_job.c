@@ -184,10 +184,17 @@ void sched_job_key(const struct sched_job *r, char ret[SCHED_KEY_LEN])
     snprintf(ret, SCHED_KEY_LEN, "%" PRIu32 "-%" PRId64, r->id, r->submit);
 }
 
+/* A requeue sets the submission anew, and once more when what was requeued while it ran has ended.
+ * A number that is given away again begins without restarts. */
+bool sched_job_may_follow(const struct sched_job *r, uint32_t restarts, int64_t submit)
+{
+    if (r->restarts < restarts || r->submit < submit)
+        return false;
+    return r->restarts > 0 || r->submit == submit;
+}
+
 bool sched_job_is_same(const struct sched_job *a, const struct sched_job *b)
 {
-    if (a->id != b->id || a->uid != b->uid || !streq(a->name, b->name))
-        return false;
-    return b->restarts > a->restarts ? b->submit >= a->submit
-                                     : b->restarts == a->restarts && b->submit == a->submit;
+    return a->id == b->id && a->uid == b->uid && streq(a->name, b->name) &&
+           sched_job_may_follow(b, a->restarts, a->submit);
 }

@@ -36,6 +36,9 @@ struct sched_job *sched_job_free(struct sched_job *j);
 /* The name under which core knows this very job: the id is reused, the first submission is not. */
 void sched_job_key(const struct sched_job *j, char ret[SCHED_KEY_LEN]);
 
+/* Whether r can be a later state of a job of the same number, of which this was known. */
+bool sched_job_may_follow(const struct sched_job *r, uint32_t restarts, int64_t submit);
+
 /* Whether b is what became of a: the same job, perhaps queued again meanwhile. */
 bool sched_job_is_same(const struct sched_job *a, const struct sched_job *b);
 

@@ -15,6 +15,7 @@
 #include "source/activity.h"
 #include "source/attempt_log.h"
 #include "source/coalesce.h"
+#include "source/sched_job.h"
 #include "until.h"
 
 #include <errno.h>
@@ -584,9 +585,24 @@ static void an_environment_is_read_as_it_was_at_the_start(void **state)
     close(ready[1]);
 }
 
+static void a_requeue_is_the_same_job_and_a_number_given_again_is_not(void **state)
+{
+    struct sched_job r = {.id = 7, .submit = 200, .restarts = 1};
+
+    assert_true(sched_job_may_follow(&r, 0, 100));
+    assert_true(sched_job_may_follow(&r, 1, 190)); /* it was requeued while it ran */
+    assert_true(sched_job_may_follow(&r, 1, 200));
+    assert_false(sched_job_may_follow(&r, 2, 100));
+    assert_false(sched_job_may_follow(&r, 1, 201));
+    r.restarts = 0;
+    assert_true(sched_job_may_follow(&r, 0, 200));
+    assert_false(sched_job_may_follow(&r, 0, 100));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_requeue_is_the_same_job_and_a_number_given_again_is_not),
         cmocka_unit_test(steps_come_once_a_second),
         cmocka_unit_test(a_step_of_many_ranks_counts_once),
         cmocka_unit_test(nothing_overtakes_a_step),
