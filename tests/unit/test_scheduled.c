@@ -428,6 +428,25 @@ static void a_start_is_never_too_early(void **state)
     assert_true(world_intent(w, INTENT_AMEND)->intended.not_before < w->now + 3 * S);
 }
 
+/* It was queued once more, between two looks. */
+static void each_requeue_has_its_own_pause(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = facts_of(SCHED_PENDING, 2);
+
+    fail_with_node(w, "n2");
+    grant_requeue(w, w->now + 121 * S);
+    answer(w, INTENT_AMEND, OUTCOME_DONE);
+    l.n_kept_out = 1;
+    STR_COPY(l.kept_out[0], "n2");
+    world_wait(w, 2 * S - 1);
+    l.begin = w->now + 121 * S;
+    look_at(w, l);
+    assert_int_equal(sched_of(w)->pending_since, w->now);
+    world_wait(w, 2 * S - 1);
+    assert_int_equal(asked(w, INTENT_AMEND), 1);
+}
+
 static void a_backoff_is_a_later_start(void **state)
 {
     struct world *w = *state;
@@ -662,6 +681,7 @@ int main(void)
         IN(act, late_answers_to_old_wishes_change_nothing),
         IN(act, exclusions_come_first_and_the_start_in_time),
         IN(act, a_start_is_never_too_early),
+        IN(act, each_requeue_has_its_own_pause),
         IN(act, a_backoff_is_a_later_start),
         IN(act, a_long_backoff_is_asked_for_at_once),
         IN(act, a_held_job_is_left_alone),

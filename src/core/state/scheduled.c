@@ -312,7 +312,7 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     see_what_is_due(j);
     if (look->state != SCHED_PENDING || !sched_was_requeued(j) || look->completing)
         s->pending_since = USEC_NEVER;
-    else if (s->pending_since == USEC_NEVER)
+    else if (s->pending_since == USEC_NEVER || look->restarts != before)
         see_it_wait(s, m->now);
     s->in_force |= s->pending_since != USEC_NEVER && s->amends > 0 && !sched_lacks_exclusions(j);
     return true;
