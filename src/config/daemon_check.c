@@ -382,6 +382,19 @@ static bool some_act(const struct daemon_config *c)
     return act;
 }
 
+/* Keys that are understood, and that this release does not carry out. */
+static void doubt_what_is_to_come(const struct doubter *d)
+{
+    static const char later[] = "has no effect yet in this release";
+
+    if (d->c->keep_place != KEEP_PLACE_NONE)
+        doubt(d, "keep_place: %s", later);
+    if (d->c->hold_on_stop)
+        doubt(d, "hold_on_stop: %s", later);
+    if (d->c->webhook.url[0])
+        doubt(d, "webhook: %s", later);
+}
+
 void daemon_config_doubts(const struct daemon_config *c, void (*fn)(void *ctx, const char *text),
                           void *ctx)
 {
@@ -395,6 +408,7 @@ void daemon_config_doubts(const struct daemon_config *c, void (*fn)(void *ctx, c
     doubt_secret(&d, "webhook.token_file", c->webhook.token_file);
     if (some_act(c) && c->brakes.actions_per_hour == 0 && c->brakes.actions_per_partition_hour == 0)
         doubt(&d, "brakes: nothing limits the actions of an hour");
+    doubt_what_is_to_come(&d);
     if (str_startswith(c->webhook.url, "http://"))
         doubt(&d, "webhook.url: what is sent there can be read on the way (http)");
 }

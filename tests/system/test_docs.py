@@ -37,7 +37,7 @@ def test_named_files_exist(top):
 
 def decision_rules(top):
     source = "".join(p.read_text(encoding="utf-8") for p in (top / "src/core/policy").glob("*.c"))
-    return set(re.findall(r'\b(?:STOP|RESTART|COMPLETE|used_up)\(ret, "([a-z-]+)"', source))
+    return set(re.findall(r'\b(?:STOP|RESTART|COMPLETE|WAIT|used_up)\(ret, "([a-z-]+)"', source))
 
 
 def test_every_rule_is_explained(top):

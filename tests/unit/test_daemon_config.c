@@ -352,6 +352,7 @@ static void values_that_are_not_meant_are_named(void **state)
          "brakes: nothing limits the actions of an hour\n"},
         {"webhook: {url: 'http://x/', token_file: /nonexistent/t}\n",
          "webhook.token_file: /nonexistent/t: No such file or directory\n"
+         "webhook: has no effect yet in this release\n"
          "webhook.url: what is sent there can be read on the way (http)\n"},
     };
 

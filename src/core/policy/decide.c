@@ -27,6 +27,7 @@ typedef bool rule_fn(const struct model *m, const struct job *j, struct decision
 #define STOP(ret, rule, used, allowed, ...)                                                        \
     VERDICT(ret, ACTION_STOP, rule, used, allowed, __VA_ARGS__)
 #define COMPLETE(ret, rule, ...) VERDICT(ret, ACTION_COMPLETE, rule, 0, 0, __VA_ARGS__)
+#define WAIT(ret, rule, ...)     VERDICT(ret, ACTION_WAIT, rule, 0, 0, __VA_ARGS__)
 #define RESTART(ret, rule, used, allowed, ...)                                                     \
     VERDICT(ret, ACTION_RESTART, rule, used, allowed, __VA_ARGS__)
 
@@ -114,8 +115,7 @@ static bool rule_preempted(const struct model *m, const struct job *j, struct de
 {
     if (!j->scheduled || j->attempt.incident.cause != CAUSE_PREEMPTION)
         return false;
-    return VERDICT(ret, ACTION_WAIT, "preempted", 0, 0,
-                   "it was preempted, and that is the scheduler's own business");
+    return WAIT(ret, "preempted", "it was preempted, and that is the scheduler's own business");
 }
 
 /* The end of the time that was asked for is what its user planned with, unless he says otherwise.
