@@ -445,6 +445,15 @@ void sched_watch_each_part(const struct sched_watch *w, const struct sched_job *
             fn(ctx, (*x)->r);
 }
 
+/* Noted while it waits: once it has begun, it does not say any more what it waited for. */
+static void note_whom_it_succeeds(struct sched_watch *w, const struct sched_job *r)
+{
+    if (!strstr(r->dependency, "afterany:") && !strstr(r->dependency, "afternotok:"))
+        return;
+    VEC_FOREACH (&w->jobs, x)
+        (*x)->successor |= !(*x)->ignored && succeeds(r, (*x)->r);
+}
+
 static void take_record(struct sched_watch *w, struct sched_job *r)
 {
     struct watched *leader = is_further_part(r) ? find(w, r->het_leader) : NULL;
@@ -465,6 +474,7 @@ static void take_record(struct sched_watch *w, struct sched_job *r)
         x->own_nodes = NULL;
     }
     join_parts(w, x);
+    note_whom_it_succeeds(w, r);
     x->successor |= !x->ignored && r->state != SCHED_PENDING && has_successor(w, r);
     translate(w, x);
     if (leader) {

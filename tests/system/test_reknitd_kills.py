@@ -13,7 +13,6 @@ from reknitd import Reknitd, Site
 
 pytestmark = pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))
 
-KILLS = int(os.environ.get("REKNIT_TEST_KILLS", "30"))
 DEATHS = 3
 ECC = "CUDA error: uncorrectable ECC error encountered"
 
@@ -47,13 +46,13 @@ def check(site, journal, job):
     assert len(bad) == DEATHS  # each was kept out from then on
 
 
-def test_killed_while_jobs_come_back(site):
+def kill_while_jobs_come_back(site, deaths):
     seed = random.randrange(2**32)
     chance = random.Random(seed)
     daemon = Reknitd(site, spawner=True).start()
     jobs, kills = [], 0
     print(f"seed {seed}")
-    while kills < KILLS:
+    while kills < deaths:
         running = [job for job in jobs if site.state(job.id) != "COMPLETED"]
         while len(running) < 4:
             running.append(dying(site, len(jobs)))
@@ -66,3 +65,12 @@ def test_killed_while_jobs_come_back(site):
         check(site, daemon.journal, job)
     assert daemon.stop() == 0
     assert "identical" in daemon.journal.replay()
+
+
+def test_killed_while_jobs_come_back(site):
+    kill_while_jobs_come_back(site, 30)
+
+
+@pytest.mark.soak
+def test_killed_many_times(site):
+    kill_while_jobs_come_back(site, int(os.environ.get("REKNIT_TEST_KILLS", "300")))

@@ -12,7 +12,7 @@ import reknitd
 from cluster import FINAL, await_true
 from reknitd import Reknitd, Site
 
-pytestmark = pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))]
 
 ECC = "CUDA error: uncorrectable ECC error encountered"
 
