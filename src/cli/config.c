@@ -25,6 +25,13 @@ static void print_doubt(void *ctx, const char *text)
     printf("  but %s\n", text);
 }
 
+/* A file may have any name, and a terminal obeys some of them. */
+static const char *shown(const char *path, char ret[PATH_MAX])
+{
+    str_sanitize(ret, PATH_MAX, path, strlen(path));
+    return ret;
+}
+
 static int complain(const struct err *e)
 {
     log_error("%s", e->text);
@@ -36,13 +43,14 @@ static int complain(const struct err *e)
 /* path NULL: the built-in one. */
 static int check_policy(const char *path)
 {
+    char name[PATH_MAX];
     struct err e = {0};
     struct policy p;
 
     policy_default(&p);
     if (path && policy_load(path, &p, &e) < 0)
         return complain(&e);
-    printf("%s: sound\n", path ? path : BUILT_IN);
+    printf("%s: sound\n", path ? shown(path, name) : BUILT_IN);
     policy_doubts(&p, print_doubt, NULL);
     return EXIT_OK;
 }
@@ -50,6 +58,7 @@ static int check_policy(const char *path)
 static int show_policy(const char *path)
 {
     _cleanup_strbuf_ struct strbuf text = {0};
+    char name[PATH_MAX];
     struct err e = {0};
     struct policy p;
 
@@ -57,7 +66,7 @@ static int show_policy(const char *path)
     if (path && policy_load(path, &p, &e) < 0)
         return complain(&e);
     policy_format(&p, &text);
-    printf("# %s\n%s", path ? path : BUILT_IN, strbuf_str(&text));
+    printf("# %s\n%s", path ? shown(path, name) : BUILT_IN, strbuf_str(&text));
     return EXIT_OK;
 }
 
@@ -78,12 +87,12 @@ static struct daemon_config *load_daemon(const char *path)
 /* What is said of a file holds for its drop-ins too. */
 static void say_where(const char *path, char *ret, size_t size)
 {
-    char drop_ins[PATH_MAX];
+    char drop_ins[PATH_MAX], name[PATH_MAX], folder[PATH_MAX];
 
     if (daemon_config_drop_ins(path, drop_ins, sizeof(drop_ins)) && access(drop_ins, F_OK) == 0)
-        str_printf(ret, size, "%s and %s", path, drop_ins);
+        str_printf(ret, size, "%s and %s", shown(path, name), shown(drop_ins, folder));
     else
-        str_copy(ret, size, path);
+        str_copy(ret, size, shown(path, name));
 }
 
 static int check_daemon(const char *path)
@@ -121,9 +130,10 @@ static int is_daemon(const char *path)
     _cleanup_strbuf_ struct strbuf b = {0};
     int r = file_read(path, DAEMON_FILE_MAX, &b);
     struct form_text text = {path, strbuf_str(&b), b.len};
+    char name[PATH_MAX];
 
     if (r < 0 && r != -EFBIG)
-        log_error("%s: %s", path, strerror(-r));
+        log_error("%s: %s", shown(path, name), strerror(-r));
     return r < 0 && r != -EFBIG ? r : daemon_config_is_meant(&text);
 }
 

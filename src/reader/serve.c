@@ -75,7 +75,6 @@ static struct job *job_free(struct job *j)
     free(j);
     return NULL;
 }
-DEFINE_CLEANUP(struct job *, job_free);
 
 /* ---- telling ---- */
 

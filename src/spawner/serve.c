@@ -165,9 +165,9 @@ static int start(struct connection *of, const struct request *q, int *ret_fd, st
 {
     struct spawner *s = of->spawner;
     bool reader = q->op == REQUEST_START_READER;
-    const char *environ[] = {reader || !s->options.slurm_conf ? NULL : s->slurm_conf, NULL};
+    const char *variables[] = {reader || !s->options.slurm_conf ? NULL : s->slurm_conf, NULL};
     struct start start = {.program = reader ? s->options.reader : s->options.adapter,
-                          .environ = environ,
+                          .environ = variables,
                           .uid = reader ? q->uid : s->options.slurm_user,
                           .gid = reader ? q->gid : (gid_t)-1,
                           .uid_min = s->options.uid_min,

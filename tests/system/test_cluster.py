@@ -77,7 +77,8 @@ def test_faults_of_the_trainer(cluster, request, fault, text):
     job, folder = trainer(cluster, f"fault-{request.node.callspec.id}", [fault])
     assert cluster.await_end(job)["job_state"] == "FAILED"
     assert text in cluster.output(job)
-    assert len(attempts(folder)) == 4
+    if fault["step"] > 0:  # else the others may be ended before they have begun
+        assert len(attempts(folder)) == 4
 
 
 def test_a_killed_rank(cluster):

@@ -60,8 +60,8 @@ static void test_bad_messages_change_nothing(void **state)
         "{\"v\":1,\"kind\":\"gone\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":-1}",
         "{\"v\":1,\"kind\":\"gone\",\"job\":1,\"restart\":0,\"node\":7,\"time\":1}",
         "{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":1}",
-        "{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"step\":\"0\",\"node\":\"n\","
-        "\"time\":1,\"signal\":{\"kind\":\"hit\"}}",
+        ("{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"step\":\"0\",\"node\":\"n\","
+         "\"time\":1,\"signal\":{\"kind\":\"hit\"}}"),
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
