@@ -25,6 +25,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* gcc and clang say it in different words. */
+#if defined(__SANITIZE_ADDRESS__)
+#define REKNIT_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REKNIT_ADDRESS_SANITIZER
+#endif
+#endif
+
 #define UID_MIN_DEFAULT 1000
 #define NOBODY          65534
 #define FILES_MAX       20000
@@ -59,7 +68,7 @@ static void confine(void)
 {
     set_limit(RLIMIT_FSIZE, 0);
     set_limit(RLIMIT_NOFILE, FILES_MAX);
-#ifndef __SANITIZE_ADDRESS__ /* which maps terabytes */
+#ifndef REKNIT_ADDRESS_SANITIZER /* which maps terabytes */
     set_limit(RLIMIT_DATA, MEMORY_MAX);
 #endif
     setpriority(PRIO_PROCESS, 0, NICENESS);

@@ -30,8 +30,8 @@ class Connection(http.client.HTTPConnection):
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(self.path))  # before there is a timeout: waits while too many wait
         self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self.path))
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -327,6 +328,7 @@ static pid_t start_spawner(const char *socket, const char *programs)
     pid_t pid = fork();
 
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* should the test fail, nothing is left of it */
         execl(SPAWNER, SPAWNER, "--socket", socket, "--programs", programs, "--user", "nobody",
               "--slurm-user", "daemon", (char *)NULL);
         _exit(127);
