@@ -112,15 +112,15 @@ static usec_t task_limit(const struct model *m, const struct job *j)
 
 usec_t crash_due(const struct model *m, const struct job *j)
 {
-    usec_t limit, task;
+    usec_t limit, task, asked = job_asked_at(m, j);
 
     if (j->state != JOB_RUNNING || has_ended(&j->attempt) || !waits_for_root(m, j))
         return USEC_NEVER;
     task = task_limit(m, j);
     limit = root_limit(m, j);
-    if (m->now < task && task < limit)
+    if (asked < task && task < limit)
         return task;
-    return m->now < limit ? limit : USEC_NEVER; /* from then on the next sample decides */
+    return asked < limit ? limit : USEC_NEVER; /* from then on the next sample decides */
 }
 
 static void say_how_it_ended(const struct attempt *a, struct finding_facts *ret)

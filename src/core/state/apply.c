@@ -608,6 +608,7 @@ static bool apply_to_job(struct model *m, struct job *j, const struct event *e)
 {
     bool fit = kinds[e->kind].apply(m, j, e);
 
+    j->asked_at = m->now;
     check_job(j);
     return fit;
 }
@@ -644,6 +645,8 @@ bool model_apply(struct model *m, const struct event *e)
         m->now = e->time_us;
     if (e->seq > m->seq)
         m->seq = e->seq;
+    if (e->job[0] == '\0')
+        m->asked_at = m->now;
     fit = e->kind >= 0 && e->kind < EVENT_MAX && apply_to_jobs(m, e);
     m->refused += !fit;
     return fit;

@@ -121,6 +121,11 @@ struct job *model_add_job(struct model *m, const char *name)
     return j;
 }
 
+usec_t job_asked_at(const struct model *m, const struct job *j)
+{
+    return j->asked_at > m->asked_at ? j->asked_at : m->asked_at;
+}
+
 usec_t startup_allowance(const struct model *m, const struct job *j)
 {
     usec_t prior = policy_of(m, j)->hang.first_step, learned = 3 * j->timing.first_step;

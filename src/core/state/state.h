@@ -183,6 +183,7 @@ struct job {
     char name[JOB_NAME_LEN];
     enum job_state state;
     usec_t seen_at;
+    usec_t asked_at;        /* when its stages were last asked because of an event of its own */
     struct attempt attempt; /* the present or last one */
     uint32_t nodes, gpus;   /* of the whole job, 0 = not known */
     uint32_t n_devices;     /* that its attempts can use on this machine, 0 = not known */
@@ -220,7 +221,8 @@ struct deed {
 typedef VEC(struct deed) deeds; /* ascending times, none older than an hour */
 
 struct model {
-    usec_t now; /* of the newest event; never goes back */
+    usec_t now;      /* of the newest event; never goes back */
+    usec_t asked_at; /* of the newest event that concerned all jobs */
     uint64_t seq;
     struct policy policy;
     struct brakes brakes;
@@ -242,6 +244,11 @@ size_t model_find(const struct model *m, const char *name);     /* in jobs; SIZE
  * the time and the count of those refused; one with impossible numbers not even the time. Stray
  * inputs are the world's fault, not a bug. */
 bool model_apply(struct model *m, const struct event *e);
+
+/* When the job's stages were last asked: what was due then is done, or was not wanted. A due time
+ * that is over once it was asked for must be measured by this, never by `now`, which the events of
+ * other jobs move as well. */
+usec_t job_asked_at(const struct model *m, const struct job *j);
 
 /* The policy that holds for the job. */
 const struct policy *policy_of(const struct model *m, const struct job *j);
