@@ -78,7 +78,9 @@ int cluster_each(const char *path, const char *name, const char *next,
 
         if (r < 0)
             return r;
-        json_array_foreach(json_object_get(page, name), i, v) if (r >= 0) r = fn(ctx, v);
+        json_array_foreach (json_object_get(page, name), i, v)
+            if (r >= 0)
+                r = fn(ctx, v);
         more = next_page(page, path, next, at, sizeof(at));
         json_decref(page);
         if (r != 0 || !more)

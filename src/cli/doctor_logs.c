@@ -104,8 +104,7 @@ void doctor_logs(struct doctor *d, const json_t *jobs)
     const json_t *job;
     size_t i;
 
-    json_array_foreach(jobs, i, job)
-    {
+    json_array_foreach (jobs, i, job) {
         const char *state = json_string_value(json_object_get(job, "state"));
         const char *path = json_string_value(json_object_get(job, "stdout_path"));
 

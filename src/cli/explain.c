@@ -375,7 +375,7 @@ static void show_now(const struct page *p, const json_t *job)
     if (streq(cluster_text(d, "proposal"), "open"))
         entryf(p, "next", "'reknit approve %s' or 'reknit reject %s'", cluster_text(job, "key"),
                cluster_text(job, "key"));
-    json_array_foreach(kept, i, k)
+    json_array_foreach (kept, i, k)
         strbuf_addf(&out, "%s%s", i > 0 ? ", " : "", cluster_text(k, "node"));
     if (out.len > 0)
         entry(p, "kept out", strbuf_str(&out));

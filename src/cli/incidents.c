@@ -42,7 +42,7 @@ static void add_culprits(const json_t *v, struct strbuf *out)
     size_t i;
     json_t *node;
 
-    json_array_foreach(nodes, i, node)
+    json_array_foreach (nodes, i, node)
         strbuf_addf(out, "%s%s", i > 0 ? "," : "", json_string_value(node));
     if (out->len == 0)
         strbuf_addc(out, '-');

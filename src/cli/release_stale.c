@@ -89,8 +89,7 @@ static int release_all(struct releaser *r)
         log_error("the jobs cannot be listed: %s", e.text);
         return EXIT_TROUBLE;
     }
-    json_array_foreach(jobs, i, job)
-    {
+    json_array_foreach (jobs, i, job) {
         json_int_t until = held_until(job);
 
         if (until > 0 && until < now / USEC_PER_SEC)

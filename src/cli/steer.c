@@ -60,7 +60,8 @@ static int list_proposals(struct answer_options *o)
     if (client_get("/v1/decisions?limit=500", &page, &e) < 0)
         return trouble(&e);
     list = json_object_get(page, "decisions");
-    json_array_foreach(list, i, v) print_proposal(o, v);
+    json_array_foreach (list, i, v)
+        print_proposal(o, v);
     if (json_array_size(list) == 0 && !o->json)
         puts("nothing waits for approval");
     json_decref(page);

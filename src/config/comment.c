@@ -170,7 +170,8 @@ static void read_reknit(struct comment *c, json_t *v)
 
     if (json_is_object(v)) {
         c->opts_in = true;
-        json_object_foreach(v, key, member) read_member(c, key, member);
+        json_object_foreach (v, key, member)
+            read_member(c, key, member);
     } else if (json_is_string(v)) {
         read_word(c, json_string_value(v), json_string_length(v));
     } else if (json_is_true(v)) {

@@ -137,7 +137,9 @@ static bool is_required(const struct sched_job *r, const char *node)
     size_t i;
     json_t *v;
 
-    json_array_foreach(r->required, i, v) if (streq(json_string_value(v), node)) return true;
+    json_array_foreach (r->required, i, v)
+        if (streq(json_string_value(v), node))
+            return true;
     return false;
 }
 
@@ -155,9 +157,9 @@ static json_t *merged(const struct job *j, const struct sched_job *r, const stru
     json_t *list = json_array(), *v;
     size_t i;
 
-    json_array_foreach(r->exclude, i,
-                       v) if (!was_ours(j, json_string_value(v)) && !is_in(f, json_string_value(v)))
-        json_array_append(list, v);
+    json_array_foreach (r->exclude, i, v)
+        if (!was_ours(j, json_string_value(v)) && !is_in(f, json_string_value(v)))
+            json_array_append(list, v);
     for (uint32_t n = 0; n < f->n_nodes; n++)
         if (!is_required(r, f->nodes[n]))
             json_array_append_new(list, json_string(f->nodes[n]));

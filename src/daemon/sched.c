@@ -171,8 +171,9 @@ static bool has_flag(const json_t *node, const char *flag)
     size_t i;
     json_t *v;
 
-    json_array_foreach(json_object_get(node, "flags"), i,
-                       v) if (streq(json_string_value(v), flag)) return true;
+    json_array_foreach (json_object_get(node, "flags"), i, v)
+        if (streq(json_string_value(v), flag))
+            return true;
     return false;
 }
 
@@ -191,8 +192,9 @@ static const char *lost_node(const struct sched_watch *w, const struct sched_job
     const char *name, *where = r->state == SCHED_RUNNING || !j ? r->nodes : j->sched.ran_on;
     json_t *node;
 
-    json_object_foreach(w->nodes, name, node) if (has_flag(node, "not-responding") &&
-                                                  hostlist_has(where, name)) return name;
+    json_object_foreach (w->nodes, name, node)
+        if (has_flag(node, "not-responding") && hostlist_has(where, name))
+            return name;
     return "";
 }
 
@@ -203,8 +205,9 @@ static const char *down_node(const struct sched_watch *w, const struct sched_job
     const char *nodes = j && j->sched.ran_on[0] ? j->sched.ran_on : r->nodes, *name;
     json_t *node;
 
-    json_object_foreach(w->nodes, name,
-                        node) if (is_down(node) && hostlist_has(nodes, name)) return name;
+    json_object_foreach (w->nodes, name, node)
+        if (is_down(node) && hostlist_has(nodes, name))
+            return name;
     return "";
 }
 
@@ -213,8 +216,9 @@ static bool lists(const json_t *array, const char *name)
     size_t i;
     json_t *v;
 
-    json_array_foreach(array, i,
-                       v) if (json_is_string(v) && streq(json_string_value(v), name)) return true;
+    json_array_foreach (array, i, v)
+        if (json_is_string(v) && streq(json_string_value(v), name))
+            return true;
     return false;
 }
 
@@ -235,10 +239,10 @@ int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,
 
     if (!w->nodes || json_object_size(w->nodes) == 0)
         return -1;
-    json_object_foreach(w->nodes, name, node) n +=
-        json_is_true(json_object_get(node, "usable")) &&
-        lists(json_object_get(node, "partitions"), r->partition) && !lists(r->exclude, name) &&
-        !is_without(without, name);
+    json_object_foreach (w->nodes, name, node)
+        n += json_is_true(json_object_get(node, "usable")) &&
+             lists(json_object_get(node, "partitions"), r->partition) && !lists(r->exclude, name) &&
+             !is_without(without, name);
     return n;
 }
 
@@ -608,9 +612,9 @@ static void on_jobs(void *ctx, enum adapter_outcome outcome, const json_t *answe
     w->failing = false;
     w->trouble[0] = '\0';
     w->looked_at = pump_now(w->d->pump);
-    json_array_foreach(json_object_get(answer, "jobs"), i, v) sched_watch_take(w, v);
-    json_array_foreach(json_object_get(answer, "gone"), i, v)
-    {
+    json_array_foreach (json_object_get(answer, "jobs"), i, v)
+        sched_watch_take(w, v);
+    json_array_foreach (json_object_get(answer, "gone"), i, v) {
         struct watched *x = find(w, (uint32_t)strtoul(json_string_value(v), NULL, 10));
 
         if (x)
@@ -641,14 +645,13 @@ static void on_nodes(void *ctx, enum adapter_outcome outcome, const json_t *answ
         json_decref(w->nodes);
         w->nodes = json_object();
     }
-    json_array_foreach(json_object_get(answer, "nodes"), i, v)
-    {
+    json_array_foreach (json_object_get(answer, "nodes"), i, v) {
         const char *name = json_string_value(json_object_get(v, "name"));
 
         if (name)
             json_object_set(w->nodes, name, v);
     }
-    json_array_foreach(json_object_get(answer, "gone"), i, v)
+    json_array_foreach (json_object_get(answer, "gone"), i, v)
         json_object_del(w->nodes, json_string_value(v));
 }
 

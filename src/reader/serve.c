@@ -299,7 +299,9 @@ static void read_marks(const json_t *list, struct attempt *a,
     const json_t *j;
     size_t i;
 
-    json_array_foreach(list, i, j) if (read_mark(j, &m)) add(a, &m);
+    json_array_foreach (list, i, j)
+        if (read_mark(j, &m))
+            add(a, &m);
 }
 
 static void hand_over(void *ctx, const struct attempt_mark *m)
@@ -335,8 +337,7 @@ static void add_patterns(struct job *j, const json_t *q, const char *key, enum s
     size_t i;
 
     read_names(json_object_get(q, "names"), &names);
-    json_array_foreach(list, i, p)
-    {
+    json_array_foreach (list, i, p) {
         const char *pattern = json_string_value(p);
 
         if (pattern && *pattern == '\0')

@@ -49,8 +49,7 @@ int hosts_text(const json_t *names, char **ret)
     if (!json_is_array(names) || json_array_size(names) > TEXT_HOSTS_MAX)
         return -EINVAL;
     strbuf_adds(&text, "");
-    json_array_foreach(names, i, name)
-    {
+    json_array_foreach (names, i, name) {
         if (!is_host_name(json_string_value(name))) {
             strbuf_done(&text);
             return -EINVAL;

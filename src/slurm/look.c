@@ -96,8 +96,7 @@ static int check_states(const struct job_look *l, const json_t *want, struct err
 
     if (!json_is_array(want) || json_array_size(want) == 0)
         return err_set(e, -EINVAL, "expect.states is no list of states");
-    json_array_foreach(want, i, word)
-    {
+    json_array_foreach (want, i, word) {
         enum sched_state s =
             json_is_string(word) ? sched_state_from_name(json_string_value(word)) : SCHED_INVALID;
 
@@ -124,8 +123,7 @@ static int check_known(const json_t *expect, struct err *e)
     const char *name;
     const json_t *v;
 
-    json_object_foreach((json_t *)expect, name, v)
-    {
+    json_object_foreach ((json_t *)expect, name, v) {
         size_t i = 0;
 
         while (i < ARRAY_SIZE(conditions) && !streq(conditions[i].name, name))

@@ -116,8 +116,7 @@ void layout_answer(const struct request *r, struct answer *ret)
     }
     order = hosts_json(layout->node_list);
     nodes = json_object();
-    json_array_foreach(order, i, name)
-    {
+    json_array_foreach (order, i, name) {
         if (i < layout->node_cnt)
             json_object_set_new(nodes, json_string_value(name),
                                 tasks_text(layout->tids[i], layout->tasks[i]));

@@ -31,11 +31,11 @@ static bool add_pattern(json_t *list, const char *pattern, size_t max)
     json_t *j = json_string(pattern), *known;
     size_t i;
 
-    json_array_foreach(list, i, known) if (j && streq(json_string_value(known), pattern))
-    {
-        json_decref(j);
-        return true;
-    }
+    json_array_foreach (list, i, known)
+        if (j && streq(json_string_value(known), pattern)) {
+            json_decref(j);
+            return true;
+        }
     if (!j || json_array_size(list) >= max) {
         json_decref(j);
         return false;

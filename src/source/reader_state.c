@@ -49,8 +49,7 @@ bool reader_marks_merge(json_t *marks, const json_t *list)
     json_t *j;
     size_t i;
 
-    json_array_foreach(list, i, j)
-    {
+    json_array_foreach (list, i, j) {
         json_t *mark = copy_mark(j);
         const char *path = json_string_value(json_object_get(mark, "path"));
 
@@ -68,7 +67,8 @@ json_t *reader_marks_list(const json_t *marks)
     json_t *list = json_array(), *j;
     const char *key;
 
-    json_object_foreach((json_t *)marks, key, j) json_array_append(list, j);
+    json_object_foreach ((json_t *)marks, key, j)
+        json_array_append(list, j);
     return list;
 }
 

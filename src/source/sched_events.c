@@ -85,8 +85,7 @@ static void list_kept_out(const struct translation *t, struct look_facts *ret)
     size_t i;
     json_t *v;
 
-    json_array_foreach(t->r->exclude, i, v)
-    {
+    json_array_foreach (t->r->exclude, i, v) {
         const char *node = json_string_value(v);
 
         if (node && ret->n_kept_out < KEPT_OUT_MAX && is_kept_by_us(t->j, node))

@@ -300,12 +300,11 @@ static void the_description_has_the_routes_and_no_others(void **state)
     size_t described = 0, n = 0;
     const char *name, *method;
 
-    json_object_foreach(json_object_get(doc, "paths"), name, path)
-        json_object_foreach(path, method, op)
-    {
-        described++;
-        assert_true(json_is_string(json_object_get(op, "operationId")));
-    }
+    json_object_foreach (json_object_get(doc, "paths"), name, path)
+        json_object_foreach (path, method, op) {
+            described++;
+            assert_true(json_is_string(json_object_get(op, "operationId")));
+        }
     for (const struct route *r = routes; r->method; r++, n++) {
         char lower[8] = "";
 
@@ -511,8 +510,7 @@ static void pages_of_jobs_hold_each_once(void **state)
         args[2] = page[0] ? "page" : NULL;
         args[3] = page;
         j = get(w, &alice, "/v1/jobs", args);
-        json_array_foreach(json_object_get(j, "jobs"), i, v)
-        {
+        json_array_foreach (json_object_get(j, "jobs"), i, v) {
             strncat(seen, json_string_value(json_object_get(v, "label")), 8);
             strncat(seen, " ", 2);
         }

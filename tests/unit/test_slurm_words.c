@@ -67,7 +67,8 @@ static bool has_flag(uint32_t node_state, const char *word)
     bool has = false;
     size_t i;
 
-    json_array_foreach(flags, i, flag) has = has || streq(json_string_value(flag), word);
+    json_array_foreach (flags, i, flag)
+        has = has || streq(json_string_value(flag), word);
     json_decref(flags);
     return has;
 }
