@@ -170,6 +170,14 @@ void get_job_events(struct desk *d, const struct api_request *r, const struct ro
     answer_page(&t.page, "events", error, &e, ret);
 }
 
+/* Whether an index leads to the events: then there may be any number of others between them. */
+static bool is_indexed(const struct journal_choice *c)
+{
+    bool one = (c->kinds & (c->kinds - 1)) == 0;
+
+    return c->job || (one && c->kinds != 0 && (c->kinds & ~RARE_KINDS) == 0);
+}
+
 /* The journal's newest number, or where its events are looked for next. */
 static uint64_t window_end(struct desk *d, const struct journal_choice *c, bool *ret_more)
 {
@@ -189,8 +197,9 @@ static void page_of_events(struct desk *d, const struct api_request *r, struct j
     int error;
 
     end = window_end(d, c, &more);
-    more &= !c->job;
-    if (!c->job)
+    if (is_indexed(c))
+        more = false;
+    else
         c->below = end + 1;
     if (c->kinds == ALL_KINDS)
         c->kinds = 0;

@@ -2,7 +2,6 @@
 """reknitd's API on its socket: who may see what, and who may not harm whom."""
 
 import contextlib
-import http.client
 import json
 import os
 import pathlib
@@ -14,73 +13,10 @@ import time
 
 import pytest
 
+from api_daemon import ALICE, BOB, REKNITD, Connection, Daemon, as_user
 from fake_adapter import World
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-REKNITD = TOP / "build/bin/reknitd"
-ALICE, BOB = 61001, 61002
-
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="asks as several users")
-
-
-class Connection(http.client.HTTPConnection):
-    def __init__(self, path, timeout=20):
-        super().__init__("reknitd", timeout=timeout)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(str(self.path))  # before there is a timeout: waits while too many wait
-        self.sock.settimeout(self.timeout)
-
-
-@contextlib.contextmanager
-def as_user(uid):
-    """The kernel tells the daemon who connects: so connect as somebody else."""
-    os.seteuid(uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-class Daemon:
-    def __init__(self, folder, world):
-        self.socket = folder / "api.sock"
-        self.config = folder / "reknitd.yaml"
-        (folder / "state").mkdir()
-        self.config.write_text(
-            f"mode: propose\nopt_in: true\nstate_dir: {folder}/state\nspawner: ''\npoll: 1s\n"
-            f"adapter:\n  command: {json.dumps(world.command)}\napi:\n  socket: {self.socket}\n")
-        self.process = subprocess.Popen(
-            [str(REKNITD), "--config", str(self.config), "--drop-ins", str(folder / "none")],
-            stderr=subprocess.PIPE, text=True)
-
-    def ask(self, path, uid=0, method="GET", body=None, headers=None):
-        """(status, answer)"""
-        with as_user(uid):
-            c = Connection(self.socket)
-            c.connect()
-        c.request(method, path, body, headers or {})
-        r = c.getresponse()
-        text = r.read().decode()
-        c.close()
-        return r.status, json.loads(text) if text.startswith("{") else text
-
-    def until(self, path, is_so, uid=0):
-        """Asks until it is so: for what the daemon sees at its next look."""
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            status, answer = self.ask(path, uid) if self.socket.exists() else (0, None)
-            if status == 200 and is_so(answer):
-                return answer
-            select.select([], [], [], 0.1)
-        raise AssertionError(f"{path}: {answer}")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.stderr.close()
-        assert self.process.wait(20) == 0
 
 
 @pytest.fixture
