@@ -12,12 +12,14 @@
 #include "core/plan/plan.h"
 #include "core/policy/decide.h"
 
+#include "base/hostlist.h"
 #include "base/sig.h"
 #include "base/str.h"
 
 #include <assert.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROUNDS_MAX 32 /* events that one input can cause in one job; more would be a loop */
 
@@ -136,6 +138,45 @@ static void reconcile(const struct job *j, struct incident *i)
     }
 }
 
+/* The name by which its scheduler knows a node that a line names, NULL = it did not run there. */
+static const char *own_node(const struct job *j, const char *told, char buf[NODE_NAME_LEN])
+{
+    const char *ran_on = j->sched.ran_on;
+
+    str_copy(buf, NODE_NAME_LEN, told);
+    if (!hostlist_has(ran_on, buf))
+        buf[strcspn(buf, ".")] = '\0'; /* of a host's full name */
+    return hostlist_has(ran_on, buf) ? buf : NULL;
+}
+
+static void rule_out_node(struct incident *i, const char *node)
+{
+    struct ruled_out *r;
+
+    if (i->n_ruled_out == RULED_OUT_MAX)
+        return;
+    r = &i->ruled_out[i->n_ruled_out++];
+    STR_PRINTF(r->what, "node %s", node);
+    STR_COPY(r->why, "the job did not run there, so what its output says of it proves nothing");
+}
+
+/* A job's text can say anything, and is no word against machines that it had nothing to do with. */
+static void accuse_own_nodes_only(const struct job *j, struct incident *i)
+{
+    struct culprits *c = &i->culprits;
+    uint32_t kept = 0;
+
+    for (uint32_t n = 0; n < c->n_nodes; n++) {
+        char buf[NODE_NAME_LEN];
+
+        if (own_node(j, c->nodes[n], buf))
+            STR_COPY(c->nodes[kept++], buf);
+        else
+            rule_out_node(i, c->nodes[n]);
+    }
+    c->n_nodes = kept;
+}
+
 static bool stage_judge(const struct model *m, const struct job *j, struct event *ret)
 {
     if (j->state != JOB_ENDING || m->now < verdict_due(m, j))
@@ -143,6 +184,8 @@ static bool stage_judge(const struct model *m, const struct job *j, struct event
     ret->kind = EVENT_VERDICT;
     attribute(j->attempt.evidence, ending_of(j), &ret->incident);
     reconcile(j, &ret->incident);
+    if (j->scheduled)
+        accuse_own_nodes_only(j, &ret->incident);
     return true;
 }
 

@@ -226,14 +226,27 @@ static void forgotten_while_it_ran_as_far_as_we_know(void **state)
 
 /* Nodes */
 
-static void only_nodes_of_the_job_are_kept_out(void **state)
+static void only_nodes_of_the_job_are_blamed(void **state)
+{
+    struct world *w = *state;
+    const struct incident *i;
+
+    fail_with_node(w, "n9");
+    i = &world_last(w, EVENT_VERDICT)->incident;
+    assert_int_equal(i->culprits.n_nodes, 0);
+    assert_string_equal(i->ruled_out[i->n_ruled_out - 1].what, "node n9");
+    assert_int_equal(world_decision(w)->action, ACTION_RESTART);
+    assert_int_equal(world_decision(w)->n_nodes, 0);
+}
+
+static void a_node_is_known_by_the_name_of_its_host(void **state)
 {
     struct world *w = *state;
 
-    fail_with_node(w, "n9");
-    assert_int_equal(world_decision(w)->action, ACTION_RESTART);
-    assert_int_equal(world_decision(w)->n_nodes, 0);
-    assert_non_null(strstr(world_decision(w)->why, "did not run on n9"));
+    fail_with_node(w, "n2.cluster.example.org");
+    assert_string_equal(world_last(w, EVENT_VERDICT)->incident.culprits.nodes[0], "n2");
+    assert_int_equal(world_decision(w)->action, ACTION_RESTART_EXCLUDING);
+    assert_string_equal(world_decision(w)->nodes[0], "n2");
 }
 
 /* Slurm has queued it again when the verdict comes, and shows no nodes any more. */
@@ -585,7 +598,8 @@ int main(void)
         IN(act, forgotten_at_any_time),
         IN(observe, forgotten_while_only_observed),
         IN(act, forgotten_while_it_ran_as_far_as_we_know),
-        IN(act, only_nodes_of_the_job_are_kept_out),
+        IN(act, only_nodes_of_the_job_are_blamed),
+        IN(act, a_node_is_known_by_the_name_of_its_host),
         IN(act, the_nodes_of_the_attempt_are_remembered),
         IN(act, an_exclusion_expires),
         IN(act, a_node_that_fails_again_is_kept_out_again),
