@@ -5,8 +5,10 @@ import collections
 import contextlib
 import json
 import pathlib
+import re
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import threading
@@ -19,7 +21,6 @@ from conftest import REKNIT
 PROGRAMS = ("reknit", "reknitd", "reknit-slurm", "reknit-reader", "reknit-spawner")
 USER = "nobody"  # a real user on every Debian, whom the spawner starts readers for
 QUIET = {"look", "signal", "tick", "mode", "policy", "brakes", "logs-drained"}
-UNTIMED = ("Time=", "RunTime", "Eligible", "SecsPreSuspend", "LastSchedEval", "EndTime", "Age")
 
 # The brakes are a test of their own; here jobs fail at once because a test says so.
 CONFIG = {
@@ -132,6 +133,33 @@ class Reknitd:
     def await_log(self, text, after=0):
         return await_true(lambda: f"'{text}' in its log:\n{self.log(3000)}", lambda: text in self.log()[after:])
 
+    def ask(self, path):
+        """What GET answers, and its status."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(30)
+            s.connect(str(self.dir / "api.sock"))
+            s.sendall(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+            with s.makefile("rb") as answer:
+                head, _, body = answer.read().partition(b"\r\n\r\n")
+        return int(head.split()[1]), json.loads(body)
+
+    def await_looks(self, count=3):
+        """Until reknitd has asked the scheduler so often from now on: what it would have done about
+        anything that had happened is done."""
+        for _ in range(count):
+            before = self.last_look()
+            await_true("another look", lambda old=before: self.last_look() != old)
+
+    def last_look(self):
+        return self.ask("/v1/health")[1]["adapter"].get("last_look_us")
+
+    def doctor(self, env=None):
+        """check -> row"""
+        done = subprocess.run([self.programs / "reknit", "doctor", "--config", self.config, "--drop-ins",
+                               self.dir / "none", "--format", "json"], env=env or self.cluster.env,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180)
+        return {row["check"]: row for row in json.loads(done.stdout)["checks"]}
+
     def adapter(self):
         """The pid of its reknit-slurm."""
         for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
@@ -186,9 +214,7 @@ class Site(Cluster):
         return folder
 
     def show(self, job):
-        """`scontrol show job`, but for what passes by itself."""
-        return [word for word in self.run("scontrol", "show", "job", job).split()
-                if not word.startswith(UNTIMED) and "Time=" not in word]
+        return self.run("scontrol", "show", "job", job)
 
 
 class Training:
@@ -211,8 +237,29 @@ class Training:
                    lambda: f"step {step}/" in self.site.output(self.id), timeout)
 
     def violations(self):
-        path = self.folder / "violations"
-        return path.read_text() if path.exists() else ""
+        """Two copies, by what the ranks wrote themselves: a lock was taken, one began twice, or one
+        of an attempt began when one of the attempt before lived."""
+        path, began = self.folder / "violations", collections.Counter()
+        found = path.read_text().splitlines() if path.exists() else []
+        first, last = {}, {}
+        for a in self.attempts():
+            began[a["attempt"], a["rank"]] += 1
+            first[a["attempt"]] = min(a["at"], first.get(a["attempt"], a["at"]))
+        for life in (self.folder / "lives").glob("*"):
+            attempt = int(life.name.split("-")[0])
+            last[attempt] = max(float(life.read_text() or 0), last.get(attempt, 0))
+        found += [f"rank {rank} of attempt {n} began {times} times"
+                  for (n, rank), times in began.items() if times > 1]
+        found += [f"attempt {n} began {last[before] - at:.3f} s before the end of attempt {before}"
+                  for n, at in first.items() for before in last if before < n and last[before] >= at]
+        return "\n".join(found)
+
+    def resumed(self, attempt):
+        """Whether all its ranks went on from the last checkpoint that was there."""
+        saved = [int(step) for step in re.findall(r"saving checkpoint at step (\d+)",
+                                                  self.site.output(self.id))]
+        begun = {a["from"] for a in self.attempts() if a["attempt"] == attempt}
+        return len(begun) == 1 and begun <= set(saved)
 
     def record(self):
         return self.site.job(self.id)

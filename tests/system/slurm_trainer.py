@@ -9,8 +9,8 @@ Without "attempt" (the restart count) it happens in each. Step 0 is before the r
   raise   RuntimeError of that text         import  a module is missing
   exit    with status "status" at once      hang    sleeps and answers nobody
   kill    dies of signal "signal"           print   only says "text", and goes on
-DIR/attempts has a JSON line for each start of a rank, DIR/died the time of each fault that ends one,
-DIR/violations what must never happen.
+DIR/attempts has a JSON line for each start of a rank, DIR/lives/ATTEMPT-RANK until when it lived,
+DIR/died the time of each fault that ends one, DIR/violations what must never happen.
 """
 
 import argparse
@@ -19,12 +19,14 @@ import os
 import pathlib
 import socket
 import sys
+import threading
 import time
 import traceback
 
 from trainer import Place
 
 PATIENCE = 60
+BEAT = 0.1
 
 
 def arguments():
@@ -51,6 +53,20 @@ class Rank:
             self.faults = json.loads((args.dir / "faults.json").read_text())
         except FileNotFoundError:
             self.faults = []
+
+    def live(self):
+        """One that is killed cannot say when: so it says all the time that it lives, by the clock
+        that no one sets."""
+        lives = self.args.dir / "lives"
+        lives.mkdir(exist_ok=True)
+        fd = os.open(lives / f"{self.attempt}-{self.number}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+
+        def beat():
+            while True:
+                os.pwrite(fd, f"{time.monotonic():.3f}".encode(), 0)
+                time.sleep(BEAT)
+
+        threading.Thread(target=beat, daemon=True).start()
 
     def meet_all(self):
         """Rank 0 listens and says where in a file of this very attempt; the others come."""
@@ -116,7 +132,8 @@ class Rank:
     def train(self):
         self.place.note("attempts", json.dumps({
             "attempt": self.attempt, "rank": self.number, "node": self.node, "pid": os.getpid(),
-            "from": self.place.load()}))
+            "from": self.place.load(), "at": time.monotonic()}))
+        self.live()
         self.suffer(0)
         self.place.take(f"rank{self.number}")
         self.meet_all()

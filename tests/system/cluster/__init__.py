@@ -118,13 +118,15 @@ class Supervisor:
 class Cluster:
     """One cluster; see the module. `conf` overrides or (with None) removes lines of slurm.conf;
     `plugstack` is the text of plugstack.conf, "{dir}" in it the cluster's folder; with `keep` that
-    stays after the end."""
+    stays after the end. `requeue_delay`: after so many seconds a requeued job starts by itself,
+    two minutes if Slurm has its way."""
 
-    def __init__(self, nodes=16, tmp=None, conf=None, plugstack="", partitions=None, cpus=4, keep=False):
+    def __init__(self, nodes=16, tmp=None, conf=None, plugstack="", partitions=None, cpus=4, keep=False,
+                 requeue_delay=None):
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         self.parent, self.overrides, self.plugstack = tmp, conf or {}, plugstack
         self.partitions = partitions or {"main": {"Default": "YES"}}
-        self.cpus, self.keep = cpus, keep
+        self.cpus, self.keep, self.requeue_delay = cpus, keep, requeue_delay
         self.supervisor = None
 
     # The life of the whole.
@@ -156,7 +158,9 @@ class Cluster:
             raise
 
     def close(self):
-        """Ends every process of the cluster, the jobs' too."""
+        """Ends every process of the cluster, the jobs' too. Raises when a daemon had crashed that
+        was not started again."""
+        crashes = self.crashes() if self.supervisor else []
         if self.supervisor and self.supervisor.close() != 0:
             raise RuntimeError("processes of the cluster are still there")
         self.supervisor = None
@@ -164,6 +168,11 @@ class Cluster:
             self.claim.close()
         if not self.keep:
             shutil.rmtree(self.dir, ignore_errors=True)
+        for crash in crashes:
+            text = f"{crash['name']} crashed of signal {crash['signal']}"
+            if not crash["revived"]:
+                raise RuntimeError(text)
+            print(f"{text}, and was started again")
 
     def _write_files(self):
         self.dir.chmod(0o755)
@@ -189,7 +198,8 @@ class Cluster:
             "ClusterName": "test",
             "SlurmctldHost": f"{socket.gethostname().split('.')[0]}(127.0.0.1)",
             "SlurmctldPort": self.port,
-            "AuthInfo": f"socket={self.munge_socket}",
+            "AuthInfo": f"socket={self.munge_socket}" + (
+                f",cred_expire={self.requeue_delay - 1}" if self.requeue_delay else ""),
             "StateSaveLocation": self.dir / "state",
             "SlurmdSpoolDir": self.dir / "spool" / "%n",
             "SlurmctldPidFile": self.dir / "slurmctld.pid",
@@ -209,9 +219,9 @@ class Cluster:
 
     # The daemons. Each is stopped and started by name; `pause` and `resume` leave it where it is.
 
-    def start_daemon(self, name, argv, env=None):
+    def start_daemon(self, name, argv, env=None, revive=False):
         """Any other program may live here too; it ends with the cluster."""
-        return self.supervisor.ask("start", name=name, argv=[str(a) for a in argv],
+        return self.supervisor.ask("start", name=name, argv=[str(a) for a in argv], revive=revive,
                                    log=str(self.dir / "log" / f"{name}.out"), env={**self.env, **(env or {})})
 
     def stop_daemon(self, name, timeout=5):
@@ -223,6 +233,10 @@ class Cluster:
     def daemons(self):
         """name -> pid of those that run."""
         return self.supervisor.ask("alive")
+
+    def crashes(self):
+        """Of daemons that died of a signal that nobody sends: name, signal, revived."""
+        return self.supervisor.ask("crashes")
 
     def start_munge(self):
         base = self.dir / "munge"
@@ -264,7 +278,7 @@ class Cluster:
         return False
 
     def start_slurmd(self, node, wait=True):
-        self.start_daemon(f"slurmd-{node}", ["slurmd", "-D", "-N", node, "-f", self.conf])
+        self.start_daemon(f"slurmd-{node}", ["slurmd", "-D", "-N", node, "-f", self.conf], revive=True)
         if wait:
             self.await_nodes([node])
 

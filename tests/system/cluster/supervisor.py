@@ -6,12 +6,17 @@ Starts the daemons of one test cluster and makes sure that nothing of it outlive
 the subreaper of everything below it, so that a daemon that leaves its parents (slurmstepd does)
 comes back to it, and it ends all that when its stdin is closed or PARENT-PID dies, however that
 happens. Requests are JSON lines on stdin, each answered by one on stdout.
+
+A daemon that crashes is noted. Debian's slurmd 22.05 does so once in a thousand jobs (it writes to
+memory that it has freed; malloc aborts when the thread ends): it is started again, as systemd does
+it on a site, and its steps live on.
 """
 
 import ctypes
 import json
 import os
 import pathlib
+import resource
 import select
 import signal
 import subprocess
@@ -21,6 +26,8 @@ import time
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 END_PATIENCE = 20  # seconds; a process in an uninterruptible wait is given up after that
+CRASHES = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS}
+REVIVALS_MAX = 3  # of one daemon; one that crashes again and again has another reason
 
 
 def prctl(option, value):
@@ -41,6 +48,11 @@ def parents():
     return found
 
 
+def in_child():
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it would lie where the tests were started
+
+
 def descendants(of):
     tree, found, todo = parents(), [], [of]
     while todo:
@@ -51,27 +63,48 @@ def descendants(of):
     return found
 
 
+class Daemon:
+    def __init__(self, argv, log, env, revive):
+        self.argv, self.log, self.env, self.revive = argv, log, env, revive
+        self.revivals = 0
+        self.start()
+
+    def start(self):
+        self.seen = False  # its end
+        with open(self.log, "ab") as out:
+            self.process = subprocess.Popen(
+                self.argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                env={**os.environ, **self.env}, start_new_session=True, preexec_fn=in_child)
+
+    def has_crashed(self):
+        """Told once."""
+        status = self.process.poll()
+        told, self.seen = self.seen, status is not None
+        return not told and self.seen and -status in CRASHES
+
+    def may_be_revived(self):
+        self.revivals += 1
+        return self.revive and self.revivals <= REVIVALS_MAX
+
+
 class Supervisor:
     def __init__(self):
-        self.processes = {}  # name -> Popen
+        self.daemons = {}  # by name
+        self.crash_notes = []
 
-    def start(self, name, argv, log, env):
-        old = self.processes.get(name)
-        if old and old.poll() is None:
+    def start(self, name, argv, log, env, revive=False):
+        old = self.daemons.get(name)
+        if old and old.process.poll() is None:
             raise ValueError(f"{name} runs already")
-        with open(log, "ab") as out:
-            self.processes[name] = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**os.environ, **env},
-                start_new_session=True, preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
-            )
-        return self.processes[name].pid
+        self.daemons[name] = Daemon(argv, log, env, revive)
+        return self.daemons[name].process.pid
 
     def signal(self, name, number):
-        self.processes[name].send_signal(number)
+        self.daemons[name].process.send_signal(number)
 
     def stop(self, name, timeout):
         """Asks it to end, and makes it end; its exit status."""
-        process = self.processes[name]
+        process = self.daemons[name].process
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
         try:
@@ -80,8 +113,22 @@ class Supervisor:
             process.kill()
             return process.wait()
 
+    def look_after(self):
+        for name, daemon in self.daemons.items():
+            if not daemon.has_crashed():
+                continue
+            status = daemon.process.returncode
+            revived = daemon.may_be_revived()
+            self.crash_notes.append({"name": name, "signal": -status, "revived": revived})
+            if revived:
+                daemon.start()
+
+    def crashes(self):
+        self.look_after()
+        return self.crash_notes
+
     def alive(self):
-        return {name: p.pid for name, p in self.processes.items() if p.poll() is None}
+        return {name: d.process.pid for name, d in self.daemons.items() if d.process.poll() is None}
 
     def pids(self):
         return descendants(os.getpid())
@@ -96,7 +143,7 @@ class Supervisor:
 
     def reap_orphans(self):
         """Zombies that are not ours by Popen; those are left to it."""
-        own = {p.pid for p in self.processes.values()}
+        own = {d.process.pid for d in self.daemons.values()}
         while True:
             try:
                 info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -105,8 +152,8 @@ class Supervisor:
             if info is None:
                 return
             if info.si_pid in own:
-                for process in self.processes.values():
-                    process.poll()
+                for daemon in self.daemons.values():
+                    daemon.process.poll()
                 own.discard(info.si_pid)
             else:
                 os.waitpid(info.si_pid, 0)
@@ -137,6 +184,7 @@ def serve(supervisor, parent):
         if woken in ready:
             os.read(woken, 4096)
             supervisor.reap_orphans()
+            supervisor.look_after()
         if 0 in ready:
             data = os.read(0, 65536)
             if not data:
