@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_DAEMON_SCHED_H
+#define REKNIT_DAEMON_SCHED_H
+
+/* Inside of struct sched_watch: sched.c asks the scheduler, sched_jobs.c keeps the records of jobs
+ * and tells core what they mean. */
+
+#include "base/vec.h"
+#include "daemon/daemon.h"
+#include "source/sched_nodes.h"
+
+/* A request that is asked again and again. */
+struct poll {
+    usec_t asked_at; /* monotonic; 0 = never */
+    usec_t took;     /* the last time */
+    bool asking;
+};
+
+struct watched {
+    struct sched_job *r;
+    char *own_nodes; /* of a heterogeneous job's first part, whose r->nodes are those of all */
+    char key[SCHED_KEY_LEN];
+    bool ignored;      /* nobody opted it in */
+    bool successor;    /* as in struct look_facts; once seen, it stays */
+    uint32_t followed; /* the attempt whose logs are read */
+    struct job_terms terms;
+};
+
+struct sched_watch {
+    struct daemon *d;
+    VEC(struct watched *) jobs; /* by id */
+    struct sched_nodes *nodes;
+    sd_event_source *timer;
+    bool full; /* all jobs were seen since the adapter started */
+    struct poll of_jobs, of_nodes;
+    usec_t free_at;          /* monotonic: before, nothing is asked, for it cost too much of late */
+    json_t *held;            /* an answer about jobs that waits for one about nodes; or NULL */
+    usec_t clock_at;         /* when its clock is to be asked for */
+    usec_t pressing_until;   /* monotonic: look often until then */
+    int64_t clock_ahead;     /* seconds, of the scheduler's clock before ours */
+    bool failing;            /* said so */
+    uint64_t past;           /* seq of the last intent of before this process began */
+    VEC(struct event) early; /* intents that came before the first look at all jobs */
+    char trouble[256];       /* "" = it answers */
+    char cluster[64];
+    usec_t looked_at; /* of the pump's clock; 0 = never */
+    uint64_t errors;
+};
+
+/* An answer to `jobs`. */
+void sched_jobs_take(struct sched_watch *w, const json_t *answer);
+/* Whether it says that an attempt ended or began anew: then what became of its nodes matters. */
+bool sched_jobs_end_in(const struct sched_watch *w, const json_t *answer);
+/* Records that did not change, but may now be taken, or mean something else. */
+void sched_jobs_again(struct sched_watch *w);
+/* Core knows jobs that the scheduler has forgotten while nobody looked. */
+void sched_jobs_forget_missing(struct sched_watch *w);
+/* Something is under way with one of them. */
+bool sched_jobs_press(const struct sched_watch *w);
+void sched_jobs_done(struct sched_watch *w);
+
+#endif

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The records of jobs, and what they mean for core. Every record that differs is translated into
+ * events. One may have to wait until core can take what it says (a verdict is still being judged),
+ * so the records of jobs that are not at rest are translated at every poll; those at rest only
+ * when something became of a node of theirs.
+ *
+ * After a start the first answer holds all jobs. Those that core knows from the journal are found
+ * again by their number and their submission, and those that are not in it are forgotten. */
+
+#include "daemon/sched.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "core/model/event_fields.h"
+#include "source/succession.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The table */
+
+static size_t position(const struct sched_watch *w, uint32_t id)
+{
+    size_t lo = 0, hi = w->jobs.n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (w->jobs.v[mid]->r->id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static struct watched *find(const struct sched_watch *w, uint32_t id)
+{
+    size_t i = position(w, id);
+
+    return i < w->jobs.n && w->jobs.v[i]->r->id == id ? w->jobs.v[i] : NULL;
+}
+
+static struct watched *find_key(const struct sched_watch *w, const char *key)
+{
+    struct watched *x = find(w, (uint32_t)strtoul(key, NULL, 10));
+
+    return x && streq(x->key, key) ? x : NULL;
+}
+
+static void watched_free(struct watched *x)
+{
+    sched_job_free(x->r);
+    free(x->own_nodes);
+    free(x);
+}
+
+static void drop(struct sched_watch *w, uint32_t id)
+{
+    size_t i = position(w, id);
+
+    if (i < w->jobs.n && w->jobs.v[i]->r->id == id) {
+        watched_free(w->jobs.v[i]);
+        VEC_REMOVE(&w->jobs, i);
+    }
+}
+
+static struct watched *insert(struct sched_watch *w, struct sched_job *r)
+{
+    struct watched *x = xnew(struct watched);
+    size_t i = position(w, r->id);
+
+    x->r = r;
+    (void)VEC_PUSH(&w->jobs);
+    memmove(&w->jobs.v[i + 1], &w->jobs.v[i], (w->jobs.n - 1 - i) * sizeof(w->jobs.v[0]));
+    w->jobs.v[i] = x;
+    return x;
+}
+
+const struct sched_job *sched_watch_record(const struct sched_watch *w, const char *key)
+{
+    const struct watched *x = find_key(w, key);
+
+    return x ? x->r : NULL;
+}
+
+const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
+                                         const char **ret_key)
+{
+    const struct watched *x = find(w, id);
+
+    if (!x)
+        return NULL;
+    *ret_key = x->ignored ? "" : x->key;
+    return x->r;
+}
+
+const struct job_terms *sched_watch_terms(const struct sched_watch *w, const char *key)
+{
+    const struct watched *x = find_key(w, key);
+
+    return x ? &x->terms : NULL;
+}
+
+/* What core knows from before this process began: the newest job of that number that the record
+ * can be a later state of. */
+static bool recall_key(const struct sched_watch *w, const struct sched_job *r, char *ret)
+{
+    const struct model *m = pump_model(w->d->pump);
+    char prefix[16];
+    const struct job *best = NULL;
+
+    STR_PRINTF(prefix, "%" PRIu32 "-", r->id);
+    VEC_FOREACH (&m->jobs, job) {
+        const struct job *j = *job;
+        const struct look_facts *look = &j->sched.look;
+
+        if (!j->scheduled || strncmp(j->name, prefix, strlen(prefix)) != 0)
+            continue;
+        if (sched_job_may_follow(r, look->restarts, look->submitted / USEC_PER_SEC))
+            best = j;
+    }
+    if (best)
+        str_copy(ret, SCHED_KEY_LEN, best->name);
+    return best != NULL;
+}
+
+/* Nodes */
+
+/* Of the nodes that it runs on, or ran on last. One whose daemon answers does what the scheduler
+ * says, though it may be called down. */
+static const char *runs_on(const struct sched_job *r, const struct job *j)
+{
+    return r->state == SCHED_RUNNING || !j ? r->nodes : j->sched.ran_on;
+}
+
+/* Of the attempt that core follows: the record may be of the next one already. */
+static const char *ran_on(const struct sched_job *r, const struct job *j)
+{
+    return j && j->sched.ran_on[0] ? j->sched.ran_on : r->nodes;
+}
+
+static bool has_news_of_nodes(const struct sched_watch *w, const struct sched_job *r,
+                              const struct job *j)
+{
+    return sched_nodes_news_of(w->nodes, runs_on(r, j)) ||
+           sched_nodes_news_of(w->nodes, ran_on(r, j));
+}
+
+int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,
+                       const struct intent_facts *without)
+{
+    return sched_nodes_usable(w->nodes, r->partition, r->exclude, without);
+}
+
+bool sched_watch_has_nodes(const struct sched_watch *w)
+{
+    return sched_nodes_count(w->nodes) > 0;
+}
+
+const char *sched_watch_address(const struct sched_watch *w, const char *node)
+{
+    return sched_nodes_address(w->nodes, node);
+}
+
+/* Time */
+
+/* Whole seconds, so that records do not seem to change with it. */
+int64_t sched_watch_ahead(const struct sched_watch *w)
+{
+    usec_t pump_behind = now_us() - pump_now(w->d->pump);
+
+    return (pump_behind + USEC_PER_SEC / 2) / USEC_PER_SEC + w->clock_ahead;
+}
+
+static void to_pump_time(const struct sched_watch *w, struct sched_job *r)
+{
+    int64_t ahead = sched_watch_ahead(w);
+
+    if (r->eligible > ahead)
+        r->eligible -= ahead;
+}
+
+/* Translation */
+
+static void emit(void *ctx, const struct event *e)
+{
+    struct sched_watch *w = ctx;
+
+    pump_input(w->d->pump, e);
+}
+
+/* Core has taken what the record says, and nothing is under way. */
+static bool is_at_rest(const struct watched *x, const struct job *j)
+{
+    if (j->sched.look_due ||
+        (x->r->state != SCHED_PENDING && j->attempt.number < x->r->restarts + 1))
+        return false;
+    return j->state == JOB_ENDED || j->state == JOB_NEW || j->state == JOB_RUNNING ||
+           (j->state == JOB_DECIDED && j->sched.mode <= MODE_OBSERVE);
+}
+
+static void tell_terms(struct sched_watch *w, struct watched *x)
+{
+    const struct job *j = model_job(pump_model(w->d->pump), x->key);
+    struct event e = {.kind = EVENT_POLICY}, old = {.kind = EVENT_POLICY};
+    char where[96];
+
+    STR_COPY(e.job, x->key);
+    STR_COPY(old.job, x->key);
+    e.policy = x->terms.policy;
+    old.policy = j ? *policy_of(pump_model(w->d->pump), j) : e.policy;
+    if (event_differs(&old, &e, where)[0] != '\0')
+        pump_input(w->d->pump, &e);
+    if (j && (j->sched.mode_asked || j->sched.mode == x->terms.mode))
+        return;
+    e = (struct event){.kind = EVENT_MODE};
+    STR_COPY(e.job, x->key);
+    e.mode.mode = x->terms.mode;
+    STR_COPY(e.mode.why, x->terms.opted_in ? "opted in" : "not opted in");
+    pump_input(w->d->pump, &e);
+}
+
+/* The scheduler starts and ends all parts of a heterogeneous job as one, which the first stands
+ * for. */
+static bool is_further_part(const struct sched_job *r)
+{
+    return r->het_leader != 0 && r->het_leader != r->id;
+}
+
+static void set_terms(struct sched_watch *w, struct watched *x)
+{
+    struct job_labels labels = {.partition = x->r->partition,
+                                .account = x->r->account,
+                                .qos = x->r->qos,
+                                .user = x->r->user,
+                                .comment = x->r->comment};
+
+    daemon_config_for_job(w->d->config, &labels, &x->terms);
+    x->ignored = x->terms.mode == MODE_OFF || is_further_part(x->r);
+}
+
+/* Looked for at the end of an attempt, and shortly after its beginning, when those that wait for
+ * its failure have not begun. */
+static bool has_successor(const struct sched_watch *w, const struct sched_job *r)
+{
+    VEC_FOREACH (&w->jobs, x)
+        if (sched_job_succeeds((*x)->r, r))
+            return true;
+    return false;
+}
+
+static void follow(struct sched_watch *w, struct watched *x)
+{
+    const struct job *j = model_job(pump_model(w->d->pump), x->key);
+
+    if ((j->state != JOB_RUNNING && j->state != JOB_ENDING) || x->followed == j->attempt.number)
+        return;
+    x->followed = j->attempt.number;
+    if (w->d->logs)
+        log_watch_follow(w->d->logs, x->key, x->followed, x->r, &x->terms);
+}
+
+static void translate(struct sched_watch *w, struct watched *x)
+{
+    const struct model *m = pump_model(w->d->pump);
+    struct sched_around around = {.successor = x->successor};
+
+    if (x->ignored)
+        return;
+    around.down_node = sched_nodes_down_of(w->nodes, ran_on(x->r, model_job(m, x->key)));
+    around.lost_node = sched_nodes_silent_of(w->nodes, runs_on(x->r, model_job(m, x->key)));
+    if (!model_job(m, x->key)) {
+        sched_translate(x->r, &around, NULL, x->key, emit, w);
+        tell_terms(w, x);
+    }
+    if (!model_job(m, x->key))
+        return;
+    sched_translate(x->r, &around, model_job(m, x->key), x->key, emit, w);
+    follow(w, x);
+}
+
+static void begin(struct sched_watch *w, struct watched *x)
+{
+    if (!recall_key(w, x->r, x->key))
+        sched_job_key(x->r, x->key);
+    set_terms(w, x);
+    if (!x->ignored && model_job(pump_model(w->d->pump), x->key))
+        tell_terms(w, x);
+}
+
+static void forget(struct sched_watch *w, struct watched *x)
+{
+    const struct job *j = model_job(pump_model(w->d->pump), x->key);
+
+    if (j)
+        sched_translate_gone(j, emit, w);
+    drop(w, x->r->id);
+}
+
+/* It runs on the nodes of all its parts. */
+static void join_parts(struct sched_watch *w, struct watched *x)
+{
+    _cleanup_strbuf_ struct strbuf all = {0};
+
+    if (x->r->het_leader != x->r->id)
+        return;
+    if (!x->own_nodes)
+        x->own_nodes = xstrdup(x->r->nodes);
+    strbuf_adds(&all, x->own_nodes);
+    VEC_FOREACH (&w->jobs, y)
+        if (is_further_part((*y)->r) && (*y)->r->het_leader == x->r->id && *(*y)->r->nodes)
+            strbuf_addf(&all, "%s%s", all.len > 0 ? "," : "", (*y)->r->nodes);
+    free(x->r->nodes);
+    x->r->nodes = xstrdup(strbuf_str(&all));
+}
+
+void sched_watch_each_part(const struct sched_watch *w, const struct sched_job *r,
+                           void (*fn)(void *ctx, const struct sched_job *part), void *ctx)
+{
+    VEC_FOREACH (&w->jobs, x)
+        if (is_further_part((*x)->r) && (*x)->r->het_leader == r->id)
+            fn(ctx, (*x)->r);
+}
+
+/* Noted while it waits: once it has begun, it does not say any more what it waited for. */
+static void note_whom_it_succeeds(struct sched_watch *w, const struct sched_job *r)
+{
+    if (!sched_job_waits_for_failure(r))
+        return;
+    VEC_FOREACH (&w->jobs, x)
+        (*x)->successor |= !(*x)->ignored && sched_job_succeeds(r, (*x)->r);
+}
+
+static void take_record(struct sched_watch *w, struct sched_job *r)
+{
+    struct watched *leader = is_further_part(r) ? find(w, r->het_leader) : NULL;
+    struct watched *x = find(w, r->id);
+
+    to_pump_time(w, r);
+    if (x && !sched_job_is_same(x->r, r)) { /* the number was given away again */
+        forget(w, x);
+        x = NULL;
+    }
+    if (!x) {
+        x = insert(w, r);
+        begin(w, x);
+    } else {
+        sched_job_free(x->r);
+        x->r = r;
+        free(x->own_nodes);
+        x->own_nodes = NULL;
+    }
+    join_parts(w, x);
+    note_whom_it_succeeds(w, r);
+    x->successor |= !x->ignored && r->state != SCHED_PENDING && has_successor(w, r);
+    translate(w, x);
+    if (leader) {
+        join_parts(w, leader);
+        translate(w, leader);
+    }
+}
+
+void sched_watch_take(struct sched_watch *w, const json_t *job)
+{
+    struct sched_job *r;
+    struct err e = {0};
+
+    if (sched_job_parse(job, &r, &e) < 0)
+        log_warning("the scheduler's adapter: %s", e.text);
+    else
+        take_record(w, r);
+}
+
+static bool ran(const struct sched_job *r)
+{
+    return r->state == SCHED_RUNNING || r->state == SCHED_SUSPENDED;
+}
+
+bool sched_jobs_end_in(const struct sched_watch *w, const json_t *answer)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach (json_object_get(answer, "jobs"), i, v) {
+        const char *id = json_string_value(json_object_get(v, "id"));
+        const char *state = json_string_value(json_object_get(v, "state"));
+        const struct watched *x = id ? find(w, (uint32_t)strtoul(id, NULL, 10)) : NULL;
+
+        if (x && !x->ignored && ran(x->r) && state && !streq(state, sched_state_name(x->r->state)))
+            return true;
+    }
+    return false;
+}
+
+void sched_jobs_take(struct sched_watch *w, const json_t *answer)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach (json_object_get(answer, "jobs"), i, v)
+        sched_watch_take(w, v);
+    json_array_foreach (json_object_get(answer, "gone"), i, v) {
+        struct watched *x = find(w, (uint32_t)strtoul(json_string_value(v), NULL, 10));
+
+        if (x)
+            forget(w, x);
+    }
+}
+
+void sched_jobs_forget_missing(struct sched_watch *w)
+{
+    const struct model *m = pump_model(w->d->pump);
+
+    VEC_FOREACH (&m->jobs, job)
+        if ((*job)->scheduled && (*job)->state != JOB_ENDED && !find_key(w, (*job)->name))
+            sched_translate_gone(*job, emit, w);
+}
+
+void sched_jobs_again(struct sched_watch *w)
+{
+    const struct model *m = pump_model(w->d->pump);
+    bool news = sched_nodes_has_news(w->nodes);
+
+    VEC_FOREACH (&w->jobs, x) {
+        const struct job *j = (*x)->ignored ? NULL : model_job(m, (*x)->key);
+
+        if (j && (!is_at_rest(*x, j) || (news && has_news_of_nodes(w, (*x)->r, j))))
+            translate(w, *x);
+    }
+    sched_nodes_news_done(w->nodes);
+}
+
+bool sched_jobs_press(const struct sched_watch *w)
+{
+    const struct model *m = pump_model(w->d->pump);
+
+    VEC_FOREACH (&w->jobs, x) {
+        const struct job *j = (*x)->ignored ? NULL : model_job(m, (*x)->key);
+
+        if (j && !is_at_rest(*x, j))
+            return true;
+    }
+    return false;
+}
+
+void sched_watch_reload(struct sched_watch *w)
+{
+    VEC_FOREACH (&w->jobs, x) {
+        set_terms(w, *x);
+        if (!(*x)->ignored && model_job(pump_model(w->d->pump), (*x)->key))
+            tell_terms(w, *x);
+    }
+    sched_watch_poke(w);
+}
+
+void sched_jobs_done(struct sched_watch *w)
+{
+    VEC_FOREACH (&w->jobs, x)
+        watched_free(*x);
+    VEC_DONE(&w->jobs);
+}

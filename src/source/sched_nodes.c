@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Sorted by name. Beside the table stand short lists of those in trouble and of those whose trouble
+ * came or went, because a job is compared with these, never with all nodes. */
+
+#include "source/sched_nodes.h"
+
+#include "base/alloc.h"
+#include "base/hostlist.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+#include <stdlib.h>
+
+#define NEWS_MAX 512 /* beyond, every node counts as changed */
+
+struct node {
+    char *name, *address;
+    json_t *partitions; /* array */
+    bool usable, down, silent;
+};
+
+typedef VEC(struct node) node_vec;
+typedef VEC(char *) names;
+
+struct sched_nodes {
+    node_vec nodes; /* by name */
+    names down, silent, news;
+    bool all_news;
+};
+
+struct sched_nodes *sched_nodes_new(void)
+{
+    return xnew(struct sched_nodes);
+}
+
+static void node_done(struct node *n)
+{
+    free(n->name);
+    free(n->address);
+    json_decref(n->partitions);
+}
+
+static void nodes_done(node_vec *v)
+{
+    VEC_FOREACH (v, n)
+        node_done(n);
+    VEC_DONE(v);
+}
+
+static void names_clear(names *v)
+{
+    VEC_FOREACH (v, s)
+        free(*s);
+    VEC_DONE(v);
+}
+
+struct sched_nodes *sched_nodes_free(struct sched_nodes *t)
+{
+    if (!t)
+        return NULL;
+    nodes_done(&t->nodes);
+    names_clear(&t->down);
+    names_clear(&t->silent);
+    names_clear(&t->news);
+    free(t);
+    return NULL;
+}
+
+/* First position whose name is not below `name`. */
+static size_t position(const node_vec *v, const char *name)
+{
+    size_t lo = 0, hi = v->n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (strcmp(v->v[mid].name, name) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static struct node *find(const node_vec *v, const char *name)
+{
+    size_t i = position(v, name);
+
+    return i < v->n && streq(v->v[i].name, name) ? &v->v[i] : NULL;
+}
+
+static bool lists(const json_t *array, const char *name)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach (array, i, v)
+        if (json_is_string(v) && streq(json_string_value(v), name))
+            return true;
+    return false;
+}
+
+static bool node_of(const json_t *record, struct node *ret)
+{
+    const char *name = json_string_value(json_object_get(record, "name"));
+    const char *address = json_string_value(json_object_get(record, "address"));
+    const char *state = json_string_value(json_object_get(record, "state"));
+    const json_t *flags = json_object_get(record, "flags");
+
+    if (!name || !*name)
+        return false;
+    *ret = (struct node){
+        .name = xstrdup(name),
+        .address = xstrdup(address ? address : ""),
+        .partitions = json_incref(json_object_get(record, "partitions")),
+        .usable = json_is_true(json_object_get(record, "usable")),
+        .down = (state && streq(state, "down")) || lists(flags, "fail"),
+        .silent = lists(flags, "not-responding"),
+    };
+    return true;
+}
+
+/* News */
+
+static void names_drop(names *v, const char *name)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if (streq(v->v[i], name)) {
+            free(v->v[i]);
+            VEC_REMOVE(v, i);
+            return;
+        }
+}
+
+static void names_change(names *v, const char *name, bool was, bool is)
+{
+    if (is && !was)
+        *VEC_PUSH(v) = xstrdup(name);
+    else if (was && !is)
+        names_drop(v, name);
+}
+
+/* was, is: NULL = there is no such node. One that is well and was never heard of is no news. */
+static void note(struct sched_nodes *t, const char *name, const struct node *was,
+                 const struct node *is)
+{
+    bool was_down = was && was->down, was_silent = was && was->silent;
+    bool down = is && is->down, silent = is && is->silent;
+
+    if (down == was_down && silent == was_silent)
+        return;
+    names_change(&t->down, name, was_down, down);
+    names_change(&t->silent, name, was_silent, silent);
+    if (t->news.n >= NEWS_MAX)
+        t->all_news = true;
+    else
+        *VEC_PUSH(&t->news) = xstrdup(name);
+}
+
+/* The list */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct node *)a)->name, ((const struct node *)b)->name);
+}
+
+static void take_full(struct sched_nodes *t, const json_t *list)
+{
+    node_vec old = t->nodes, fresh = {0};
+    struct node n;
+    size_t i;
+    json_t *v;
+
+    json_array_foreach (list, i, v)
+        if (node_of(v, &n))
+            *VEC_PUSH(&fresh) = n;
+    if (fresh.n > 0)
+        qsort(fresh.v, fresh.n, sizeof(fresh.v[0]), by_name);
+    VEC_FOREACH (&old, was)
+        if (!find(&fresh, was->name))
+            note(t, was->name, was, NULL);
+    VEC_FOREACH (&fresh, is)
+        note(t, is->name, find(&old, is->name), is);
+    nodes_done(&old);
+    t->nodes = fresh;
+}
+
+static void take_one(struct sched_nodes *t, const json_t *record)
+{
+    struct node n, *was;
+    size_t i;
+
+    if (!node_of(record, &n))
+        return;
+    i = position(&t->nodes, n.name);
+    was = i < t->nodes.n && streq(t->nodes.v[i].name, n.name) ? &t->nodes.v[i] : NULL;
+    note(t, n.name, was, &n);
+    if (was) {
+        node_done(was);
+    } else {
+        (void)VEC_PUSH(&t->nodes);
+        memmove(&t->nodes.v[i + 1], &t->nodes.v[i], (t->nodes.n - 1 - i) * sizeof(t->nodes.v[0]));
+    }
+    t->nodes.v[i] = n;
+}
+
+static void drop(struct sched_nodes *t, const char *name)
+{
+    struct node *n = name ? find(&t->nodes, name) : NULL;
+
+    if (!n)
+        return;
+    note(t, name, n, NULL);
+    node_done(n);
+    VEC_REMOVE(&t->nodes, (size_t)(n - t->nodes.v));
+}
+
+void sched_nodes_take(struct sched_nodes *t, const json_t *answer)
+{
+    const json_t *list = json_object_get(answer, "nodes");
+    size_t i;
+    json_t *v;
+
+    if (json_is_true(json_object_get(answer, "full"))) {
+        take_full(t, list);
+        return;
+    }
+    json_array_foreach (list, i, v)
+        take_one(t, v);
+    json_array_foreach (json_object_get(answer, "gone"), i, v)
+        drop(t, json_string_value(v));
+}
+
+/* Questions */
+
+size_t sched_nodes_count(const struct sched_nodes *t)
+{
+    return t->nodes.n;
+}
+
+const char *sched_nodes_address(const struct sched_nodes *t, const char *name)
+{
+    const struct node *n = find(&t->nodes, name);
+
+    return n ? n->address : NULL;
+}
+
+static bool is_without(const struct intent_facts *without, const char *name)
+{
+    for (uint32_t i = 0; i < without->n_nodes; i++)
+        if (streq(without->nodes[i], name))
+            return true;
+    return false;
+}
+
+int sched_nodes_usable(const struct sched_nodes *t, const char *partition, const json_t *exclude,
+                       const struct intent_facts *without)
+{
+    int n = 0;
+
+    if (t->nodes.n == 0)
+        return -1;
+    VEC_FOREACH (&t->nodes, x)
+        n += x->usable && lists(x->partitions, partition) && !lists(exclude, x->name) &&
+             !is_without(without, x->name);
+    return n;
+}
+
+static const char *one_of(const names *v, const char *hosts)
+{
+    VEC_FOREACH (v, name)
+        if (hostlist_has(hosts, *name))
+            return *name;
+    return "";
+}
+
+const char *sched_nodes_down_of(const struct sched_nodes *t, const char *hosts)
+{
+    return one_of(&t->down, hosts);
+}
+
+const char *sched_nodes_silent_of(const struct sched_nodes *t, const char *hosts)
+{
+    return one_of(&t->silent, hosts);
+}
+
+bool sched_nodes_has_news(const struct sched_nodes *t)
+{
+    return t->all_news || t->news.n > 0;
+}
+
+bool sched_nodes_news_of(const struct sched_nodes *t, const char *hosts)
+{
+    return t->all_news || one_of(&t->news, hosts)[0] != '\0';
+}
+
+void sched_nodes_news_done(struct sched_nodes *t)
+{
+    names_clear(&t->news);
+    t->all_news = false;
+}

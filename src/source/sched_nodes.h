@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_SOURCE_SCHED_NODES_H
+#define REKNIT_SOURCE_SCHED_NODES_H
+
+/* The scheduler's nodes, as far as they matter to jobs: which could be used, which are down, which
+ * do not answer; and of which the latter two have changed, so that only the jobs on those are
+ * looked at again. A cluster has ten thousand of them, and a few in trouble. */
+
+#include "base/cleanup.h"
+#include "core/model/event.h"
+
+#include <jansson.h>
+
+struct sched_nodes;
+struct sched_nodes *sched_nodes_new(void);
+struct sched_nodes *sched_nodes_free(struct sched_nodes *t);
+DEFINE_CLEANUP(struct sched_nodes *, sched_nodes_free);
+
+/* An answer to `nodes` (docs/ADAPTER.md), to each of them with `diff`. */
+void sched_nodes_take(struct sched_nodes *t, const json_t *answer);
+
+size_t sched_nodes_count(const struct sched_nodes *t);
+/* Where the scheduler reaches it; NULL = there is no such node. */
+const char *sched_nodes_address(const struct sched_nodes *t, const char *name);
+/* How many of the partition could be used, without those that are listed; -1: that is not known. */
+int sched_nodes_usable(const struct sched_nodes *t, const char *partition, const json_t *exclude,
+                       const struct intent_facts *without);
+
+/* One of that (compressed) list that is down, or that does not answer; "" = none. */
+const char *sched_nodes_down_of(const struct sched_nodes *t, const char *hosts);
+const char *sched_nodes_silent_of(const struct sched_nodes *t, const char *hosts);
+
+/* Whether one of that list went down, came back, fell silent or answered again since the last
+ * call of sched_nodes_news_done(). */
+bool sched_nodes_has_news(const struct sched_nodes *t);
+bool sched_nodes_news_of(const struct sched_nodes *t, const char *hosts);
+void sched_nodes_news_done(struct sched_nodes *t);
+
+#endif

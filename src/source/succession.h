@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_SOURCE_SUCCESSION_H
+#define REKNIT_SOURCE_SUCCESSION_H
+
+#include "source/sched_job.h"
+
+/* Whether `next` takes the place of r when r fails: it waits for that, or waits in the queue as the
+ * same user's next job of that name. Were r restarted, both would run. */
+bool sched_job_succeeds(const struct sched_job *next, const struct sched_job *r);
+
+/* Whether it waits for the failure of any job; once it has begun, it does not say so any more. */
+bool sched_job_waits_for_failure(const struct sched_job *next);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "source/sched_nodes.h"
+#include "source/succession.h"
+
+static void take(struct sched_nodes *t, const char *json)
+{
+    json_t *j = json_loads(json, 0, NULL);
+
+    assert_non_null(j);
+    sched_nodes_take(t, j);
+    json_decref(j);
+}
+
+static struct sched_nodes *four(void)
+{
+    struct sched_nodes *t = sched_nodes_new();
+
+    take(t, "{\"full\":true,\"nodes\":["
+            "{\"name\":\"n3\",\"address\":\"10.0.0.3\",\"state\":\"idle\",\"flags\":[],"
+            "\"usable\":true,\"partitions\":[\"a\"]},"
+            "{\"name\":\"n1\",\"address\":\"10.0.0.1\",\"state\":\"idle\",\"flags\":[],"
+            "\"usable\":true,\"partitions\":[\"a\",\"b\"]},"
+            "{\"name\":\"n2\",\"state\":\"down\",\"flags\":[],\"usable\":false,"
+            "\"partitions\":[\"a\"]},"
+            "{\"name\":\"n4\",\"state\":\"idle\",\"flags\":[\"not-responding\"],\"usable\":false,"
+            "\"partitions\":[\"a\"]}]}");
+    return t;
+}
+
+static void test_who_is_in_trouble(void **state)
+{
+    struct sched_nodes *t = four();
+
+    assert_int_equal(sched_nodes_count(t), 4);
+    assert_string_equal(sched_nodes_down_of(t, "n[1-4]"), "n2");
+    assert_string_equal(sched_nodes_silent_of(t, "n[1-4]"), "n4");
+    assert_string_equal(sched_nodes_down_of(t, "n[3-4]"), "");
+    assert_string_equal(sched_nodes_silent_of(t, ""), "");
+    assert_string_equal(sched_nodes_address(t, "n3"), "10.0.0.3");
+    assert_null(sched_nodes_address(t, "n5"));
+    sched_nodes_free(t);
+}
+
+static void test_news(void **state)
+{
+    struct sched_nodes *t = four();
+
+    assert_true(sched_nodes_news_of(t, "n[2,4]"));
+    assert_false(sched_nodes_news_of(t, "n[1,3]"));
+    sched_nodes_news_done(t);
+    assert_false(sched_nodes_has_news(t));
+
+    /* what does not concern a job that runs there is none */
+    take(t, "{\"full\":false,\"nodes\":[{\"name\":\"n1\",\"state\":\"allocated\",\"flags\":"
+            "[\"drain\"],\"usable\":false,\"partitions\":[\"a\"]}]}");
+    assert_false(sched_nodes_has_news(t));
+
+    take(t, "{\"full\":false,\"nodes\":[{\"name\":\"n1\",\"state\":\"allocated\",\"flags\":"
+            "[\"fail\"],\"usable\":false}],\"gone\":[\"n2\",\"n9\"]}");
+    assert_true(sched_nodes_news_of(t, "n1"));
+    assert_true(sched_nodes_news_of(t, "n2"));
+    assert_false(sched_nodes_news_of(t, "n[3-4]"));
+    assert_string_equal(sched_nodes_down_of(t, "n[1-4]"), "n1");
+    sched_nodes_news_done(t);
+
+    take(t, "{\"unchanged\":true}");
+    assert_false(sched_nodes_has_news(t));
+    assert_int_equal(sched_nodes_count(t), 3);
+    sched_nodes_free(t);
+}
+
+/* A new list tells of those that are not in it any more, as a difference does. */
+static void test_a_new_list(void **state)
+{
+    struct sched_nodes *t = four();
+
+    sched_nodes_news_done(t);
+    take(t, "{\"full\":true,\"nodes\":[{\"name\":\"n4\",\"state\":\"idle\",\"flags\":"
+            "[\"not-responding\"]},{\"name\":\"n5\",\"state\":\"down\"}]}");
+    assert_int_equal(sched_nodes_count(t), 2);
+    assert_true(sched_nodes_news_of(t, "n2"));
+    assert_true(sched_nodes_news_of(t, "n5"));
+    assert_false(sched_nodes_news_of(t, "n4"));
+    assert_string_equal(sched_nodes_down_of(t, "n[1-5]"), "n5");
+    assert_string_equal(sched_nodes_silent_of(t, "n[1-5]"), "n4");
+    sched_nodes_free(t);
+}
+
+/* More news than are kept one by one concern everybody. */
+static void test_an_outage(void **state)
+{
+    struct sched_nodes *t = sched_nodes_new();
+    json_t *list = json_array(), *answer;
+    char name[16];
+
+    for (int i = 0; i < 2000; i++) {
+        STR_PRINTF(name, "m%d", i);
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "state", "down"));
+    }
+    answer = json_pack("{s:b, s:o}", "full", 1, "nodes", list);
+    sched_nodes_take(t, answer);
+    json_decref(answer);
+    assert_true(sched_nodes_news_of(t, "m1999"));
+    assert_string_equal(sched_nodes_down_of(t, "m1999"), "m1999");
+    sched_nodes_news_done(t);
+    assert_false(sched_nodes_news_of(t, "m1999"));
+    sched_nodes_free(t);
+}
+
+static void test_usable(void **state)
+{
+    struct sched_nodes *t = four(), *none = sched_nodes_new();
+    struct intent_facts without = {0};
+    json_t *exclude = json_pack("[s]", "n3"), *nobody = json_array();
+
+    assert_int_equal(sched_nodes_usable(none, "a", nobody, &without), -1);
+    assert_int_equal(sched_nodes_usable(t, "a", nobody, &without), 2);
+    assert_int_equal(sched_nodes_usable(t, "b", nobody, &without), 1);
+    assert_int_equal(sched_nodes_usable(t, "a", exclude, &without), 1);
+    without.n_nodes = 1;
+    STR_COPY(without.nodes[0], "n1");
+    assert_int_equal(sched_nodes_usable(t, "a", exclude, &without), 0);
+    json_decref(exclude);
+    json_decref(nobody);
+    sched_nodes_free(t);
+    sched_nodes_free(none);
+}
+
+static struct sched_job *job(const char *json)
+{
+    json_t *j = json_loads(json, 0, NULL);
+    struct sched_job *r = NULL;
+
+    assert_int_equal(sched_job_parse(j, &r, NULL), 0);
+    json_decref(j);
+    return r;
+}
+
+static void test_succession(void **state)
+{
+    static const struct {
+        const char *next;
+        bool succeeds;
+    } cases[] = {
+        {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterany:25\"}", true},
+        {"{\"id\":\"26\",\"state\":\"running\",\"dependency\":\"afternotok:7:25\"}", true},
+        {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afternotok:25_*\"}", true},
+        {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterany:250\"}", false},
+        {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterok:25\"}", false},
+        {"{\"id\":\"26\",\"state\":\"pending\",\"name\":\"x\",\"uid\":7,\"submit\":200}", true},
+        {"{\"id\":\"26\",\"state\":\"pending\",\"name\":\"x\",\"uid\":8,\"submit\":200}", false},
+        {"{\"id\":\"26\",\"state\":\"running\",\"name\":\"x\",\"uid\":7,\"submit\":200}", false},
+        {"{\"id\":\"26\",\"state\":\"pending\",\"name\":\"x\",\"uid\":7,\"submit\":200,"
+         "\"restarts\":1}",
+         false},
+    };
+    struct sched_job *r =
+        job("{\"id\":\"25\",\"state\":\"failed\",\"name\":\"x\",\"uid\":7,\"submit\":100}");
+
+    assert_false(sched_job_succeeds(r, r));
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct sched_job *next = job(cases[i].next);
+
+        if (sched_job_succeeds(next, r) != cases[i].succeeds)
+            fail_msg("%s", cases[i].next);
+        sched_job_free(next);
+    }
+    sched_job_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_is_in_trouble),
+        cmocka_unit_test(test_news),
+        cmocka_unit_test(test_a_new_list),
+        cmocka_unit_test(test_an_outage),
+        cmocka_unit_test(test_usable),
+        cmocka_unit_test(test_succession),
+    };
+
+    return cmocka_run_group_tests_name("sched_nodes", tests, NULL, NULL);
+}
