@@ -23,7 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ADAPTER "reknit-slurm"
+#define ADAPTER   "reknit-slurm"
+#define SAY_EVERY (60 * USEC_PER_SEC) /* what may come often */
 
 /* What happened */
 
@@ -90,6 +91,20 @@ static void on_tilted(void *ctx, const struct err *why)
         log_warning("the journal can be written again");
 }
 
+/* Some program's fault, and perhaps for ever: it is said now and then. */
+static void on_refused(void *ctx, const struct event *e)
+{
+    struct daemon *d = ctx;
+
+    d->refused++;
+    if (d->said_refused > 0 && mono_us() < d->said_refused + SAY_EVERY)
+        return;
+    d->said_refused = mono_us();
+    log_warning("%s: an event of kind %s has a number out of all range and is left out; so far "
+                "%" PRIu64 " were",
+                e->job, event_kind_name(e->kind), d->refused);
+}
+
 static void on_stalled(void *ctx, usec_t how_long)
 {
     char text[DURATION_TEXT_MAX];
@@ -98,8 +113,11 @@ static void on_stalled(void *ctx, usec_t how_long)
                 duration_format(how_long, text));
 }
 
-static const struct pump_handlers pump_handlers = {
-    .happened = on_happened, .intent = on_intent, .tilted = on_tilted, .stalled = on_stalled};
+static const struct pump_handlers pump_handlers = {.happened = on_happened,
+                                                   .intent = on_intent,
+                                                   .tilted = on_tilted,
+                                                   .refused = on_refused,
+                                                   .stalled = on_stalled};
 
 /* From beginning to end */
 

@@ -37,6 +37,8 @@ struct daemon {
     struct api *api;
     usec_t started;
     struct node_watch *nodes;
+    uint64_t refused;    /* inputs that no journal may hold */
+    usec_t said_refused; /* monotonic */
 };
 
 int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, struct daemon **ret,

@@ -11,6 +11,9 @@
  * result. When more than KEPT_MAX events wait, the journal is given up for this run: tilted for
  * good. The job does not notice any of it.
  *
+ * Whatever an input says, the journal can be read again: one that a journal may not hold is refused
+ * here, before core sees it.
+ *
  * Stalls. A heartbeat tells how long the loop was not running. That time is taken out of the
  * pump's clock, because nobody watched the job in it: silence of the watcher is not silence of
  * the job. */
@@ -175,9 +178,15 @@ void pump_input(struct pump *p, const struct event *e)
     struct core_output out = {0};
 
     assert(event_is_input(e->kind));
-    input.seq = p->next_seq++;
+    input.seq = p->next_seq;
     input.parent = 0;
     input.time_us = pump_now(p);
+    if (!event_is_sane(&input)) {
+        if (p->handlers.refused)
+            p->handlers.refused(p->ctx, &input);
+        return;
+    }
+    p->next_seq++;
     core_step(p->core, &input, &out);
     note(p, &input);
     VEC_FOREACH (&out.events, derived) {

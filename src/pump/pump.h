@@ -22,6 +22,9 @@ struct pump_handlers {
     void (*intent)(void *ctx, const struct event *intent);
     /* why: the journal cannot be written, so nothing is acted on; NULL: it can again. */
     void (*tilted)(void *ctx, const struct err *why);
+    /* This input has a number that core does not compute with: it is left out, and is in no
+     * journal, which could not be read again. NULL: of no interest. */
+    void (*refused)(void *ctx, const struct event *e);
     /* The loop did not run for so long: stopped, starved, or the machine slept. */
     void (*stalled)(void *ctx, usec_t how_long);
 };

@@ -61,15 +61,29 @@ static size_t position(const struct node_samples *s, const char *node)
     return lo;
 }
 
+/* Of nobody's numbers, however many, may come one that core refuses. */
+static int64_t sum_of(int64_t a, int64_t b, int64_t max)
+{
+    return a > max - b ? max : a + b;
+}
+
 static int64_t sum_io(int64_t a, int64_t b)
 {
-    return a == NUMBER_NONE || b == NUMBER_NONE ? NUMBER_NONE : a + b;
+    if (a == NUMBER_NONE || b == NUMBER_NONE)
+        return NUMBER_NONE;
+    return sum_of(a, b < 0 ? 0 : b < NUMBER_MAX ? b : NUMBER_MAX, NUMBER_MAX);
+}
+
+static int32_t sum_count(int32_t a, int32_t b)
+{
+    return (int32_t)sum_of(a, b, INT32_MAX);
 }
 
 /* The same node again, later. */
 static void extend(struct activity_fact *f, const struct activity_fact *more)
 {
-    usec_t interval = f->interval + more->interval, cpu = f->cpu + more->cpu;
+    usec_t interval = sum_of(f->interval, more->interval, NUMBER_MAX);
+    usec_t cpu = sum_of(f->cpu, more->cpu, NUMBER_MAX);
     int64_t io = sum_io(f->io, more->io);
 
     *f = *more; /* what is so now */
@@ -105,12 +119,12 @@ static struct activity_fact sum(const struct node_samples *s)
     VEC_FOREACH (&s->samples, x) {
         const struct activity_fact *f = &(*x)->fact;
 
-        whole.interval += f->interval;
-        whole.cpu += f->cpu;
+        whole.interval = sum_of(whole.interval, f->interval, NUMBER_MAX);
+        whole.cpu = sum_of(whole.cpu, f->cpu, NUMBER_MAX);
         whole.io = sum_io(whole.io, f->io);
-        whole.processes += f->processes;
-        whole.stopped += f->stopped;
-        whole.blocked += f->blocked;
+        whole.processes = sum_count(whole.processes, f->processes);
+        whole.stopped = sum_count(whole.stopped, f->stopped);
+        whole.blocked = sum_count(whole.blocked, f->blocked);
     }
     whole.interval /= (usec_t)s->samples.n;
     return whole;

@@ -15,7 +15,7 @@ struct node_samples *node_samples_new(void);
 struct node_samples *node_samples_free(struct node_samples *s);
 
 /* What one node did. With it each of so many nodes has spoken: true, ret is the whole, and a new
- * round begins. now: a monotonic clock. */
+ * round begins. f is of a sane event, and so is ret. now: a monotonic clock. */
 bool node_samples_add(struct node_samples *s, const char *node, const struct activity_fact *f,
                       uint32_t nodes, usec_t now, struct activity_fact *ret);
 

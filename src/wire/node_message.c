@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #define VERSION 1
 
@@ -110,6 +111,23 @@ static int read_members(const json_t *j, struct node_message *ret, struct err *e
 }
 
 /* Only what an agent sees may come from one, and it comes as the agent's word. */
+static struct signal as_agent(const struct signal *said)
+{
+    struct signal s = signal_make(said->kind, PROVENANCE_AGENT);
+
+    s.time_us = said->time_us;
+    if (said->who.rank >= 0) {
+        s.role = ROLE_CONFIRM;
+        s.who.rank = said->who.rank;
+        s.who.local_rank = said->who.local_rank;
+    }
+    if (said->kind == SIGNAL_EXIT)
+        s.exit = said->exit;
+    else
+        s.activity = said->activity;
+    return s;
+}
+
 static int read_signal(const json_t *j, struct node_message *ret, struct err *e)
 {
     _cleanup_(freep) char *text = json_dumps(json_object_get(j, "signal"), JSON_COMPACT);
@@ -122,10 +140,16 @@ static int read_signal(const json_t *j, struct node_message *ret, struct err *e)
         return e ? e->code : -EBADMSG;
     if (event->signal.kind != SIGNAL_ACTIVITY && event->signal.kind != SIGNAL_EXIT)
         return refuse(e, "signal", "is of a kind that no agent sees");
-    ret->signal = event->signal;
-    ret->signal.provenance = PROVENANCE_AGENT;
-    ret->signal.signature[0] = ret->signal.text[0] = '\0';
+    if (!event_is_sane(event)) /* core would refuse it, and a journal that holds it is damaged */
+        return codec_refuse_numbers(e);
+    ret->signal = as_agent(&event->signal);
     return 0;
+}
+
+/* A process that ended: it exited, or a signal that exists has killed it. */
+static bool is_end(int status)
+{
+    return WIFEXITED(status) || (WIFSIGNALED(status) && WTERMSIG(status) <= SIGNAL_NUMBER_MAX);
 }
 
 int node_message_from_json(const json_t *j, struct node_message *ret, struct err *e)
@@ -142,6 +166,8 @@ int node_message_from_json(const json_t *j, struct node_message *ret, struct err
     r = read_members(j, &m, e);
     if (r == 0 && m.kind == NODE_MESSAGE_ACTIVITY)
         r = read_signal(j, &m, e);
+    if (r == 0 && m.kind == NODE_MESSAGE_EXIT && !is_end(m.task.status))
+        r = refuse(e, "status", "is not how a process ends");
     if (r == 0)
         *ret = m;
     return r;

@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Datagrams and messages of nodes: whatever is in one, it is refused with a text and nothing of it
- * is used, or it says the same again when it is written down. */
+ * is used, or it says the same again when it is written down, and a journal may hold it. */
 
 #include "base/cleanup.h"
+#include "core/model/event.h"
 #include "wire/node_message.h"
 
 #include <assert.h>
 #include <string.h>
+#include <sys/wait.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_signal(const struct signal *s)
+{
+    static struct event e;
+
+    e = (struct event){.kind = EVENT_SIGNAL, .job = "4711-1", .attempt = 1, .signal = *s};
+    assert(event_is_sane(&e));
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -25,6 +35,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     assert(node_message_kind_name(m.kind));
+    if (m.kind == NODE_MESSAGE_ACTIVITY)
+        check_signal(&m.signal);
+    if (m.kind == NODE_MESSAGE_EXIT)
+        assert(WIFEXITED(m.task.status) || WTERMSIG(m.task.status) <= SIGNAL_NUMBER_MAX);
     j = node_message_to_json(&m);
     text = json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(j);

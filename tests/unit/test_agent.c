@@ -18,9 +18,13 @@
 
 #include <cmocka.h>
 
-#define EXIT                                                                                       \
+#define END_OF(status)                                                                             \
     "\"kind\":\"exit\",\"job\":42,\"restart\":1,\"step\":\"0\",\"node\":\"n7\",\"rank\":3,"        \
-    "\"local\":-1,\"tasks\":8,\"pid\":77,\"uid\":1000,\"time\":5,\"status\":9}"
+    "\"local\":-1,\"tasks\":8,\"pid\":77,\"uid\":1000,\"time\":5,\"status\":" status "}"
+#define EXIT END_OF("9")
+#define WORKED(number)                                                                             \
+    "\"kind\":\"activity\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":1,"                     \
+    "\"signal\":{\"kind\":\"activity\",\"activity\":{" number "}}}"
 
 static int parse(const char *text, struct node_message *ret)
 {
@@ -62,6 +66,15 @@ static void test_bad_messages_change_nothing(void **state)
         "{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":1}",
         ("{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"step\":\"0\",\"node\":\"n\","
          "\"time\":1,\"signal\":{\"kind\":\"hit\"}}"),
+        /* What core computes with: a journal that holds it could not be read again. */
+        "{\"v\":1," END_OF("100"),
+        "{\"v\":1," END_OF("65535"),
+        "{\"v\":1," WORKED("\"processes\":-1"),
+        "{\"v\":1," WORKED("\"blocked\":-1"),
+        "{\"v\":1," WORKED("\"interval\":9223372036854775807"),
+        "{\"v\":1," WORKED("\"cpu\":-1"),
+        ("{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":1,"
+         "\"signal\":{\"kind\":\"exit\",\"exit\":{\"signal\":65}}}"),
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -81,12 +94,18 @@ static void test_an_agents_signal_is_an_agents(void **state)
     m.signal = signal_make(SIGNAL_ACTIVITY, PROVENANCE_KERNEL);
     m.signal.activity.cpu = 12345;
     STR_COPY(m.signal.text, "what a log line might say");
+    STR_COPY(m.signal.who.device, "\033[1m");
+    m.signal.role = ROLE_ROOT;
+    m.signal.cause = CAUSE_GPU_HARDWARE;
     j = node_message_to_json(&m);
     assert_int_equal(node_message_from_json(j, &back, NULL), 0);
     json_decref(j);
     assert_int_equal(back.signal.activity.cpu, 12345);
     assert_int_equal(back.signal.provenance, PROVENANCE_AGENT);
     assert_string_equal(back.signal.text, "");
+    assert_string_equal(back.signal.who.device, "");
+    assert_int_equal(back.signal.role, signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT).role);
+    assert_int_equal(back.signal.cause, signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT).cause);
 }
 
 static char folder[] = "/tmp/reknit-test-agent-XXXXXX";

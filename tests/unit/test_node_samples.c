@@ -2,6 +2,7 @@
 
 /* What many nodes do, put together. */
 
+#include "core/model/event.h"
 #include "source/node_samples.h"
 
 #include <setjmp.h>
@@ -87,6 +88,28 @@ static void test_io_that_nobody_may_read(void **state)
     assert_true(f.io == NUMBER_NONE);
 }
 
+/* A node may say any number that core would take, any number of times. */
+static void test_no_sum_is_too_much_for_core(void **state)
+{
+    static const struct activity_fact most = {.interval = NUMBER_MAX,
+                                              .cpu = NUMBER_MAX,
+                                              .io = INT64_MAX,
+                                              .processes = INT32_MAX,
+                                              .stopped = INT32_MAX,
+                                              .blocked = INT32_MAX};
+    struct event e = {.kind = EVENT_SIGNAL,
+                      .signal = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT)};
+
+    for (int i = 0; i < 10000; i++)
+        node_samples_add(*state, "n1", &most, 3, 0, &e.signal.activity);
+    node_samples_add(*state, "n2", &most, 3, 0, &e.signal.activity);
+    assert_true(node_samples_add(*state, "n3", &most, 3, 0, &e.signal.activity));
+    assert_true(event_is_sane(&e));
+    assert_int_equal(e.signal.activity.processes, INT32_MAX);
+    assert_int_equal(e.signal.activity.cpu, NUMBER_MAX);
+    assert_int_equal(e.signal.activity.io, NUMBER_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +119,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_old_samples_belong_to_no_new_ones, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_io_that_nobody_may_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_sum_is_too_much_for_core, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

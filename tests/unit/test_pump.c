@@ -46,7 +46,7 @@ struct fixture {
     struct journal *journal;
     struct pump *pump;
     VEC(struct event) past, happened, intents;
-    unsigned tilts, ends_of_tilt, stalls;
+    unsigned tilts, ends_of_tilt, stalls, refused;
     usec_t stalled;
     char why[64];
 };
@@ -84,6 +84,11 @@ static void on_tilted(void *ctx, const struct err *why)
         STR_COPY(f->why, why->text);
 }
 
+static void on_refused(void *ctx, const struct event *e)
+{
+    ((struct fixture *)ctx)->refused++;
+}
+
 static void on_stalled(void *ctx, usec_t how_long)
 {
     struct fixture *f = ctx;
@@ -97,6 +102,7 @@ static const struct pump_handlers handlers = {.past = on_past,
                                               .happened = on_happened,
                                               .intent = on_intent,
                                               .tilted = on_tilted,
+                                              .refused = on_refused,
                                               .stalled = on_stalled};
 
 static void open_pump(struct fixture *f)
@@ -326,6 +332,29 @@ static void a_stall_is_no_time(void **state)
     assert_in_range(pump_now(f->pump) - before, 0, __real_mono_us() - real + USEC_PER_SEC);
 }
 
+/* What comes from outside may say anything; the next start must be able to read it. */
+static void what_no_journal_may_hold_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct event e = {.kind = EVENT_SIGNAL, .job = "train", .attempt = 1};
+    uint64_t last;
+
+    begin(f);
+    e.signal = signal_make(SIGNAL_EXIT, PROVENANCE_SPANK);
+    e.signal.exit.signal = SIGNAL_NUMBER_MAX + 36;
+    pump_input(f->pump, &e);
+    e.signal = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT);
+    e.signal.activity.processes = -1;
+    pump_input(f->pump, &e);
+    assert_int_equal(f->refused, 2);
+    go_wrong(f);
+    last = journal_last_seq(f->journal);
+    assert_int_equal(last, f->happened.n);
+    close_pump(f);
+    open_pump(f); /* it asserts that it can */
+    assert_int_equal(f->past.n, last);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -338,6 +367,7 @@ int main(void)
         TEST(a_disk_that_stays_full_is_said_once),
         TEST(a_journal_that_cannot_catch_up_is_given_up),
         TEST(a_stall_is_no_time),
+        TEST(what_no_journal_may_hold_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

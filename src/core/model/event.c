@@ -142,6 +142,12 @@ static bool collective_is_sane(const struct collective_fact *c)
            number_is_sane(c->completed) && number_is_sane(c->waited);
 }
 
+static bool activity_is_sane(const struct activity_fact *a)
+{
+    return span_is_sane(a->interval) && span_is_sane(a->cpu) && a->processes >= 0 &&
+           a->stopped >= 0 && a->blocked >= 0;
+}
+
 static bool signal_is_sane(const struct signal *s)
 {
     if (s->time_us != USEC_UNKNOWN && !time_is_sane(s->time_us))
@@ -157,8 +163,7 @@ static bool signal_is_sane(const struct signal *s)
     case SIGNAL_EXIT:
         return exit_is_sane(&s->exit);
     case SIGNAL_ACTIVITY:
-        return span_is_sane(s->activity.interval) && span_is_sane(s->activity.cpu) &&
-               s->activity.processes >= 0;
+        return activity_is_sane(&s->activity);
     default:
         return true;
     }
