@@ -7,7 +7,7 @@
 #   make demo       a real 4-rank PyTorch job, broken twice, brought to its end
 #   make cluster    a real Slurm of 16 nodes with Reknit, on this machine, as root, until Ctrl-C
 #   make bench      speed and memory against wc, grep and ripgrep
-#   make soak       the kill tests, ten times as many
+#   make soak       the kill tests, ten times as many, and each fuzzer for two minutes
 #   make coverage   line coverage; fails when that of src/core is below 95 %
 #   make format     clang-format over all sources
 #   make install    into $(DESTDIR)$(PREFIX); without PREFIX, to where 'make' built it for
@@ -49,6 +49,7 @@ bench: deps-build+bench
 soak: deps-build+test+demo+cluster
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
 	@REKNIT_TEST_KILLS=300 /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/system -m soak
+	@tools/run-tests -j $(JOBS) --fuzz-seconds 120 clang
 
 coverage: deps-build+test+coverage
 	@tools/build build-coverage -Db_coverage=true -Dbuildtype=debug

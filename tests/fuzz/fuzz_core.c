@@ -5,10 +5,10 @@
  *
  * Each six bytes are an event: kind, attempt, time that passed, three for its body. */
 
+#include "twins.h"
+
 #include "base/str.h"
-#include "core/core.h"
 #include "core/model/event_fields.h"
-#include "core/state/state.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -18,16 +18,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define BYTES   6
 #define DEVICES 5
-
-/* Few distinct values, extremes among them. */
-static int64_t number(uint8_t b)
-{
-    static const int64_t odd[] = {INT64_MIN, INT64_MIN + 1, -1, INT64_MAX, INT32_MAX};
-
-    return b < 200   ? b
-           : b < 250 ? (int64_t)(b - 199) * 30 * USEC_PER_SEC
-                     : odd[b - 250 > 4 ? 4 : b - 250];
-}
 
 static struct signal some_signal(const uint8_t *b)
 {
@@ -44,10 +34,10 @@ static struct signal some_signal(const uint8_t *b)
         STR_PRINTF(s.who.device, "0000:%02x:00", b[2] % (DEVICES + 1));
     switch (s.kind) {
     case SIGNAL_STEP:
-        s.step.step = number(b[1]);
+        s.step.step = twins_number(b[1]);
         break;
     case SIGNAL_CHECKPOINT:
-        s.checkpoint = (struct checkpoint_fact){(enum edge)(b[1] % EDGE_MAX), number(b[2])};
+        s.checkpoint = (struct checkpoint_fact){(enum edge)(b[1] % EDGE_MAX), twins_number(b[2])};
         break;
     case SIGNAL_PHASE:
         s.phase = (struct phase_fact){(enum phase)(b[1] % PHASE_MAX), (enum edge)(b[2] % EDGE_MAX)};
@@ -56,8 +46,8 @@ static struct signal some_signal(const uint8_t *b)
         s.exit = (struct exit_fact){1, b[1], b[2]};
         break;
     case SIGNAL_ACTIVITY:
-        s.activity = (struct activity_fact){.interval = number(b[1]),
-                                            .cpu = number(b[2]),
+        s.activity = (struct activity_fact){.interval = twins_number(b[1]),
+                                            .cpu = twins_number(b[2]),
                                             .processes = b[2] % 5,
                                             .stopped = b[1] % 2};
         break;
@@ -72,10 +62,10 @@ static void set_body(struct event *e, const uint8_t *b)
     switch (e->kind) {
     case EVENT_POLICY:
         policy_default(&e->policy);
-        e->policy.hang.timeout_min = number(b[0]);
-        e->policy.kill_grace = number(b[1]);
+        e->policy.hang.timeout_min = twins_number(b[0]);
+        e->policy.kill_grace = twins_number(b[1]);
         e->policy.max_restarts = b[2];
-        e->policy.waste_floor = number(b[2]);
+        e->policy.waste_floor = twins_number(b[2]);
         e->policy.max_waste = b[1] % 101;
         e->policy.max_node_restarts_per_day = b[0] % 4;
         e->policy.large_job = b[1] % 3;
@@ -84,8 +74,8 @@ static void set_body(struct event *e, const uint8_t *b)
         e->policy.min_devices = b[2] % 5;
         break;
     case EVENT_JOB_SEEN:
-        e->seen.nodes = (uint32_t)number(b[0]);
-        e->seen.gpus = (uint32_t)number(b[1]);
+        e->seen.nodes = (uint32_t)twins_number(b[0]);
+        e->seen.gpus = (uint32_t)twins_number(b[1]);
         e->seen.n_devices = b[2] % DEVICES;
         for (uint32_t i = 0; i < e->seen.n_devices; i++)
             STR_PRINTF(e->seen.devices[i], "0000:%02x:00", i);
@@ -108,9 +98,9 @@ static void set_body(struct event *e, const uint8_t *b)
     }
 }
 
-static void note_start(const struct event *e, const struct core *c)
+static void see(const struct twins *t, const struct event *e)
 {
-    const struct job *j = model_job(core_model(c), e->job);
+    const struct job *j = model_job(core_model(t->stepped), e->job);
 
     if (e->kind != EVENT_INTENT || e->intended.intent != INTENT_START)
         return;
@@ -122,47 +112,12 @@ static void note_start(const struct event *e, const struct core *c)
             assert(!streq(e->intended.without[i], e->intended.without[k]));
 }
 
-static void step(struct core *c, struct core *folded, struct event *e, uint64_t *seq)
-{
-    struct core_output out = {0};
-
-    e->seq = ++*seq;
-    core_step(c, e, &out);
-    core_fold(folded, e);
-    for (size_t i = 0; i < out.events.n; i++) {
-        note_start(&out.events.v[i], c);
-        core_fold(folded, &out.events.v[i]);
-        ++*seq;
-    }
-    core_output_done(&out);
-    assert(core_deadline(c) == core_deadline(folded));
-    /* The input was about one job, and its time passed for the others too. */
-    if (core_deadline(c) <= core_model(c)->now) {
-        struct event tick = {.kind = EVENT_TICK, .time_us = core_model(c)->now};
-
-        assert(e->kind != EVENT_TICK);
-        step(c, folded, &tick, seq);
-    }
-}
-
-static void compare(const struct core *a, const struct core *b)
-{
-    const struct model *x = core_model(a), *y = core_model(b);
-
-    assert(x->now == y->now && x->jobs.n == y->jobs.n && x->refused == y->refused);
-    for (size_t i = 0; i < x->jobs.n; i++) {
-        assert(x->jobs.v[i]->state == y->jobs.v[i]->state);
-        assert(x->jobs.v[i]->attempt.number == y->jobs.v[i]->attempt.number);
-        assert(x->jobs.v[i]->ledger.restarts == y->jobs.v[i]->ledger.restarts);
-    }
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct core *c = core_new(), *folded = core_new();
+    struct twins t;
     usec_t now = USEC_PER_DAY;
-    uint64_t seq = 0;
 
+    twins_init(&t, see);
     for (size_t i = 0; i + BYTES <= size && i < 300 * BYTES; i += BYTES) {
         struct event e = {.kind = (enum event_kind)(data[i] % EVENT_FINDING)};
 
@@ -172,10 +127,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         now += data[i + 2] * (data[i + 2] > 128 ? USEC_PER_MIN : USEC_PER_SEC / 10);
         e.time_us = now;
         set_body(&e, data + i + 3);
-        step(c, folded, &e, &seq);
+        twins_step(&t, &e);
     }
-    compare(c, folded);
-    core_free(c);
-    core_free(folded);
+    twins_done(&t);
     return 0;
 }
