@@ -2,7 +2,8 @@
 
 /* What comes in gathers in one buffer until its line is whole; what does not go out at once is owed
  * and goes when the descriptor takes it. A turn reads one buffer full, so that a far side that
- * never stops leaves the loop to others. A line that is too long is skipped to its end.
+ * never stops leaves the loop to others. A line that is too long is skipped to its end. An idle
+ * connection costs next to nothing: there may be ten thousand.
  *
  * Errors of writing are not told by lines_send(): they end the connection, which closed() tells
  * from the loop, so that a sender never loses its objects under its feet. */
@@ -33,7 +34,6 @@ struct lines {
     bool skipping; /* the rest of a line that was too long */
     bool closed;
     sd_event_source *readable, *writable, *end;
-    char buffer[READ_BYTES];
 };
 
 static void bad(struct lines *l, const char *text)
@@ -74,7 +74,7 @@ static void take_data(struct lines *l, const char *data, size_t len)
 {
     const char *lf;
 
-    while ((lf = memchr(data, '\n', len))) {
+    while (!l->closed && (lf = memchr(data, '\n', len))) {
         size_t n = (size_t)(lf - data);
 
         if (l->got.len == 0 && !l->skipping && n <= l->options.line_max) {
@@ -87,7 +87,7 @@ static void take_data(struct lines *l, const char *data, size_t len)
         data = lf + 1;
         len -= n + 1;
     }
-    if (len > 0)
+    if (!l->closed && len > 0)
         gather(l, data, len);
 }
 
@@ -113,11 +113,12 @@ void lines_close(struct lines *l)
 
 static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 {
+    static char buffer[READ_BYTES]; /* of all: between two turns nothing is in it */
     struct lines *l = userdata;
-    ssize_t n = read(fd, l->buffer, sizeof(l->buffer));
+    ssize_t n = read(fd, buffer, sizeof(buffer));
 
     if (n > 0)
-        take_data(l, l->buffer, (size_t)n);
+        take_data(l, buffer, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
         lines_close(l);
     return 0;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -28,6 +29,7 @@ struct side {
     int far;
     unsigned objects, bad, relieved, closed;
     json_int_t sum;
+    bool close_at_once;
 };
 
 static void on_object(void *ctx, const json_t *j)
@@ -36,6 +38,8 @@ static void on_object(void *ctx, const json_t *j)
 
     s->objects++;
     s->sum += json_integer_value(json_object_get(j, "n"));
+    if (s->close_at_once)
+        lines_close(s->lines);
 }
 
 static void on_bad(void *ctx, const char *text)
@@ -174,6 +178,38 @@ static void test_end_is_told_once_and_later(void **state)
     end(&s);
 }
 
+static void test_what_is_closed_reads_no_more(void **state)
+{
+    static const char text[] = "{\"n\":1}\n{\"n\":2}\nnonsense\n{\"n\":";
+    struct side s;
+
+    begin(&s);
+    s.close_at_once = true;
+    say(&s, text, strlen(text));
+    RUN_UNTIL(&s, s.closed == 1);
+    assert_int_equal(s.objects, 1);
+    assert_int_equal(s.bad, 0);
+    end(&s);
+}
+
+/* Ten thousand agents are connected all the time. */
+static void test_an_idle_connection_is_small(void **state)
+{
+    enum { COUNT = 100 };
+    struct side sides[COUNT];
+    size_t before = mallinfo2().uordblks, used;
+
+    for (size_t i = 0; i < COUNT; i++) {
+        begin(&sides[i]);
+        say(&sides[i], "{\"n\":1}\n", 8);
+        RUN_UNTIL(&sides[i], sides[i].objects == 1);
+    }
+    used = mallinfo2().uordblks - before;
+    for (size_t i = 0; i < COUNT; i++)
+        end(&sides[i]);
+    assert_true(used < COUNT * 8192);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +217,8 @@ int main(void)
         cmocka_unit_test(test_what_is_no_object_is_left_out),
         cmocka_unit_test(test_owed),
         cmocka_unit_test(test_end_is_told_once_and_later),
+        cmocka_unit_test(test_what_is_closed_reads_no_more),
+        cmocka_unit_test(test_an_idle_connection_is_small),
     };
 
     return cmocka_run_group_tests_name("lines", tests, NULL, NULL);
