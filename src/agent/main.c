@@ -131,15 +131,16 @@ static void tell_alive(struct agent *a)
 
 static void on_said(void *ctx, const char *text)
 {
-    struct agent *a = ctx;
-
     if (str_startswith(text, "connected"))
         log_info("%s", text);
     else
         log_warning("%s", text);
     sd_notifyf(0, "STATUS=%s", text);
-    if (str_startswith(text, "connected"))
-        tell_alive(a); /* and prove who we are */
+}
+
+static void on_greeted(void *ctx)
+{
+    tell_alive(ctx);
 }
 
 static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
@@ -153,6 +154,7 @@ static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
 
 static int open_uplink(struct agent *a)
 {
+    static const struct uplink_handlers handlers = {.said = on_said, .greeted = on_greeted};
     const struct settings *s = &a->settings;
     char found[PATH_MAX];
     const char *option = s->key ? "--key" : s->munge_socket ? "--munge-socket" : NULL;
@@ -161,7 +163,7 @@ static int open_uplink(struct agent *a)
 
     if (sibling_find("reknit-seal", found, sizeof(found)) < 0)
         log_warning("%s is missing", found);
-    a->uplink = uplink_new(a->event, &c, a->spool, on_said, a);
+    a->uplink = uplink_new(a->event, &c, a->spool, &handlers, a);
     return a->uplink ? 0 : -ENOMEM;
 }
 

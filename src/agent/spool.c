@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The file is a head line, "reknit-spool ORIGIN FIRST", and then one message a line. What was
- * delivered stays in it until it is written anew: emptied, when nothing waits and it is not small,
- * or with what still waits, when it has reached its bound. So after a crash some messages may go
- * out twice; reknitd knows them by origin and number. A new number or head never goes back: a file
- * that cannot be read gets another origin. It is not synced: who loses the power loses the job too.
- */
+/* The file is a head line and then one message a line, "ORIGIN NUMBER TEXT". What was delivered
+ * stays in it until nothing waits, when it is emptied, or until it has reached its bound, when it
+ * is written anew with what waits. So after a crash some messages may go out twice; reknitd knows
+ * them by origin and number.
+ *
+ * For that, no two messages may ever share both. Each start of the agent is an origin of its own
+ * for what is new, with numbers from 1 in memory, and what was kept from earlier ones keeps theirs:
+ * so it does not matter which lines a full disk or a power cut took from the file. It is not
+ * synced: who loses the power loses the job too. While a message is in memory only, the file is
+ * written anew with the next one. */
 
 #include "agent/spool.h"
 
@@ -21,30 +25,40 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LINE_BYTES_MAX 4096
-#define SMALL_BYTES    65536
+#define HEAD           "reknit-spool 2\n"
+#define LINE_BYTES_MAX 4096 /* of a text, with its line feed */
+#define NAME_BYTES_MAX 48   /* of origin and number */
 
 struct spool {
     char *path, *path_new;
     int fd; /* -1: could not be opened anew; only memory counts */
     size_t size;
-    usec_t origin;
-    uint64_t first;
-    VEC(char *) texts; /* the one with number `first`, and so on */
-    size_t waiting;    /* bytes of them, as in the file */
+    bool behind;     /* the file lacks a message that waits */
+    usec_t origin;   /* of this start */
+    uint64_t number; /* the last that was given */
+    uint64_t first;  /* place of the first that waits */
+    VEC(struct spool_message) messages;
+    size_t waiting; /* bytes of their texts */
     uint64_t dropped;
 };
 
 static void forget(struct spool *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        s->waiting -= strlen(s->texts.v[i]) + 1;
-        free(s->texts.v[i]);
+        s->waiting -= strlen(s->messages.v[i].text) + 1;
+        free(s->messages.v[i].text);
     }
     if (n > 0)
-        memmove(s->texts.v, s->texts.v + n, (s->texts.n - n) * sizeof(*s->texts.v));
-    s->texts.n -= n;
+        memmove(s->messages.v, s->messages.v + n, (s->messages.n - n) * sizeof(*s->messages.v));
+    s->messages.n -= n;
     s->first += n;
+}
+
+/* Half a line must not stay. */
+static void cut_back(struct spool *s)
+{
+    if (ftruncate(s->fd, (off_t)s->size) < 0)
+        closep(&s->fd);
 }
 
 static int put(struct spool *s, const char *text, size_t len)
@@ -58,11 +72,15 @@ static int put(struct spool *s, const char *text, size_t len)
         s->size += len;
         return 0;
     }
-    if (n > 0 && ftruncate(s->fd, (off_t)s->size) < 0) { /* half a line must not stay */
-        close(s->fd);
-        s->fd = -1;
-    }
-    return n < 0 ? -errno : -ENOSPC;
+    if (n < 0)
+        return -errno;
+    cut_back(s);
+    return -ENOSPC;
+}
+
+static void add_line(struct strbuf *b, const struct spool_message *m)
+{
+    strbuf_addf(b, "%" PRId64 " %" PRIu64 " %s\n", m->origin, m->number, m->text);
 }
 
 /* The file anew, with what waits. The old one stays when that fails. */
@@ -74,60 +92,69 @@ static int rewrite(struct spool *s)
 
     s->fd = open(s->path_new, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     s->size = 0;
-    strbuf_addf(&text, "reknit-spool %" PRId64 " %" PRIu64 "\n", s->origin, s->first);
-    VEC_FOREACH (&s->texts, t)
-        strbuf_addf(&text, "%s\n", *t);
+    strbuf_adds(&text, HEAD);
+    VEC_FOREACH (&s->messages, m)
+        add_line(&text, m);
     r = s->fd < 0 ? -errno : put(s, text.s, text.len);
     if (r == 0 && rename(s->path_new, s->path) < 0)
         r = -errno;
     if (r < 0) {
+        unlink(s->path_new); /* it may be what fills the disk */
         closep(&s->fd);
         s->fd = old;
         s->size = old_size;
         return r;
     }
     closep(&old);
+    s->behind = false;
     return 0;
 }
 
 /* Half of the file's bound at most, so that it is seldom written anew. */
-static void append(struct spool *s, const char *text)
+static void append(struct spool *s, usec_t origin, uint64_t number, const char *text)
 {
-    *VEC_PUSH(&s->texts) = xstrdup(text);
+    *VEC_PUSH(&s->messages) =
+        (struct spool_message){.origin = origin, .number = number, .text = xstrdup(text)};
     s->waiting += strlen(text) + 1;
-    while (s->texts.n > SPOOL_MESSAGES_MAX || s->waiting > SPOOL_BYTES_MAX / 2) {
+    while (s->messages.n > SPOOL_MESSAGES_MAX || s->waiting > SPOOL_BYTES_MAX / 2) {
         forget(s, 1);
         s->dropped++;
     }
 }
 
-/* Lines of the file, but for the head. The last may have been cut by a crash. */
-static void take_up(struct spool *s, FILE *f)
+/* What is new is of another origin than all that was kept, whatever the clock says now. */
+static bool take_line(struct spool *s, const char *line)
 {
-    char line[LINE_BYTES_MAX + 2];
+    int64_t origin;
+    uint64_t number;
+    int text = 0;
 
+    if (sscanf(line, "%" SCNd64 " %" SCNu64 " %n", &origin, &number, &text) != 2 || text == 0 ||
+        origin <= 0 || origin > INT64_MAX / 2 || number == 0 || number > INT64_MAX / 2)
+        return false;
+    append(s, origin, number, line + text);
+    if (s->origin <= origin)
+        s->origin = origin + 1;
+    return true;
+}
+
+/* As far as it is sound: the last line may have been cut by a crash. */
+static void read_file(struct spool *s)
+{
+    _cleanup_(fclosep) FILE *f = fopen(s->path, "re");
+    char line[NAME_BYTES_MAX + LINE_BYTES_MAX + 1];
+
+    if (!f || !fgets(line, sizeof(line), f) || !streq(line, HEAD))
+        return;
     while (fgets(line, sizeof(line), f)) {
         size_t len = strlen(line);
 
         if (len == 0 || line[len - 1] != '\n')
             return;
         line[len - 1] = '\0';
-        append(s, line);
+        if (!take_line(s, line))
+            return;
     }
-}
-
-static void read_file(struct spool *s)
-{
-    _cleanup_(fclosep) FILE *f = fopen(s->path, "re");
-    int64_t origin;
-    uint64_t first;
-
-    if (!f || fscanf(f, "reknit-spool %" SCNd64 " %" SCNu64, &origin, &first) != 2 ||
-        fgetc(f) != '\n' || origin <= 0 || first == 0 || first > INT64_MAX / 2)
-        return;
-    s->origin = origin;
-    s->first = first;
-    take_up(s, f);
 }
 
 int spool_open(const char *path, usec_t now, struct spool **ret, struct err *e)
@@ -152,9 +179,9 @@ struct spool *spool_free(struct spool *s)
 {
     if (!s)
         return NULL;
-    VEC_FOREACH (&s->texts, t)
-        free(*t);
-    VEC_DONE(&s->texts);
+    VEC_FOREACH (&s->messages, m)
+        free(m->text);
+    VEC_DONE(&s->messages);
     closep(&s->fd);
     free(s->path);
     free(s->path_new);
@@ -164,14 +191,19 @@ struct spool *spool_free(struct spool *s)
 
 int spool_add(struct spool *s, const char *text)
 {
-    _cleanup_(freep) char *line = xasprintf("%s\n", text);
-    size_t len = strlen(line);
+    _cleanup_strbuf_ struct strbuf line = {0};
+    int r;
 
-    assert(len <= LINE_BYTES_MAX && !strchr(text, '\n'));
-    append(s, text);
-    if (s->fd < 0 || s->size + len > SPOOL_BYTES_MAX)
-        return rewrite(s);
-    return put(s, line, len);
+    assert(strlen(text) < LINE_BYTES_MAX && !strchr(text, '\n'));
+    append(s, s->origin, ++s->number, text);
+    add_line(&line, &s->messages.v[s->messages.n - 1]);
+    if (s->fd < 0 || s->behind || s->size + line.len > SPOOL_BYTES_MAX)
+        r = rewrite(s);
+    else
+        r = put(s, line.s, line.len);
+    if (r < 0)
+        s->behind = true;
+    return r;
 }
 
 uint64_t spool_first(const struct spool *s)
@@ -181,27 +213,35 @@ uint64_t spool_first(const struct spool *s)
 
 uint64_t spool_end(const struct spool *s)
 {
-    return s->first + s->texts.n;
+    return s->first + s->messages.n;
 }
 
-const char *spool_get(const struct spool *s, uint64_t id)
+const struct spool_message *spool_get(const struct spool *s, uint64_t place)
 {
-    assert(id >= s->first && id < spool_end(s));
-    return s->texts.v[id - s->first];
+    assert(place >= s->first && place < spool_end(s));
+    return &s->messages.v[place - s->first];
 }
 
-void spool_ack(struct spool *s, uint64_t id)
+/* Should it fail, the file keeps what nobody needs. */
+static void empty_file(struct spool *s)
 {
-    if (id < s->first || id >= spool_end(s))
+    size_t len = strlen(HEAD);
+
+    s->behind = false;
+    if (s->fd >= 0 && ftruncate(s->fd, (off_t)len) == 0)
+        s->size = len;
+}
+
+void spool_ack(struct spool *s, usec_t origin, uint64_t number)
+{
+    for (size_t i = 0; i < s->messages.n; i++) {
+        if (s->messages.v[i].origin != origin || s->messages.v[i].number != number)
+            continue;
+        forget(s, i + 1);
+        if (s->messages.n == 0)
+            empty_file(s);
         return;
-    forget(s, (size_t)(id - s->first + 1));
-    if (s->texts.n == 0 && s->size > SMALL_BYTES)
-        rewrite(s); /* should it fail, the file keeps what nobody needs */
-}
-
-usec_t spool_origin(const struct spool *s)
-{
-    return s->origin;
+    }
 }
 
 uint64_t spool_dropped(const struct spool *s)

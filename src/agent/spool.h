@@ -18,8 +18,15 @@
 
 struct spool;
 
-/* Takes up what the file holds; a file that is damaged is read as far as it is sound. now: the name
- * of a new spool, when there was none. */
+/* origin and number name it for good. */
+struct spool_message {
+    usec_t origin;
+    uint64_t number; /* from 1 */
+    char *text;
+};
+
+/* Takes up what the file holds; a file that is damaged is read as far as it is sound. now: the
+ * origin of what will be added, unless the file knows a later one. */
 int spool_open(const char *path, usec_t now, struct spool **ret, struct err *e);
 struct spool *spool_free(struct spool *s);
 DEFINE_CLEANUP(struct spool *, spool_free);
@@ -27,14 +34,13 @@ DEFINE_CLEANUP(struct spool *, spool_free);
 /* A line without line feeds. It is in memory even where it could not be written (-errno). */
 int spool_add(struct spool *s, const char *text);
 
-/* Numbers go up by one, from spool_first() to spool_end() - 1. */
+/* What waits has places that go up by one, from spool_first() to spool_end() - 1. */
 uint64_t spool_first(const struct spool *s);
 uint64_t spool_end(const struct spool *s);
-const char *spool_get(const struct spool *s, uint64_t id); /* valid until the next change */
-void spool_ack(struct spool *s, uint64_t id);              /* it and all before it are delivered */
+const struct spool_message *spool_get(const struct spool *s, uint64_t place); /* until a change */
+/* That message and all before it are delivered; no message of that name: nothing. */
+void spool_ack(struct spool *s, usec_t origin, uint64_t number);
 
-/* With the number it names a message for good. */
-usec_t spool_origin(const struct spool *s);
 uint64_t spool_dropped(const struct spool *s); /* since spool_open() */
 
 #endif

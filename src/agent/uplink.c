@@ -7,11 +7,12 @@
  *
  *   reknitd: {"reknit":1,"word":"..."}
  *   we:      {"sealed":"..."}           see envelope()
- *   reknitd: {"ack":17}                 number 17 and all before are delivered
+ *   reknitd: {"ack":17,"origin":1}      number 17 of origin 1 and all before it are delivered
  *            {"refused":"why"}          and it closes the connection
  *
- * At most WINDOW messages of the spool are on their way. `next` is the number of the first that was
- * not handed to the sealer yet; on any trouble it goes back to the first that was not acked. */
+ * Until reknitd has answered the first message, which proves who we are, it takes no other. Then at
+ * most WINDOW messages of the spool are on their way. `next` is the place of the first that was not
+ * handed to the sealer yet; on any trouble it goes back to the first that was not acked. */
 
 #include "agent/uplink.h"
 
@@ -26,21 +27,23 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define WINDOW       32
-#define TELL_MAX     256 /* such messages that wait for the sealer */
-#define PAUSE_MIN    (200 * USEC_PER_MSEC)
-#define PAUSE_MAX    (30 * USEC_PER_SEC)
-#define PATIENCE     (15 * USEC_PER_SEC) /* for a connection, and for its greeting */
-#define SEAL_PAUSE   (2 * USEC_PER_SEC)  /* after the sealer failed */
-#define ACK_PATIENCE (60 * USEC_PER_SEC)
-#define WORD_MAX     128
-#define LINE_BYTES   1024
+#define WINDOW         32
+#define TELL_MAX       256 /* such messages that wait for the sealer */
+#define PAUSE_MIN      (200 * USEC_PER_MSEC)
+#define PAUSE_MAX      (30 * USEC_PER_SEC)
+#define PATIENCE       (15 * USEC_PER_SEC) /* for a connection, and for its greeting */
+#define SEAL_PAUSE     (2 * USEC_PER_SEC)  /* after the sealer failed */
+#define ACK_PATIENCE   (60 * USEC_PER_SEC)
+#define PROOF_PATIENCE ACK_PATIENCE /* many may come at once, and each seal takes its time */
+#define WORD_MAX       128
+#define LINE_BYTES     1024
 
 enum phase_of_link {
     LINK_DOWN,       /* the timer starts the next try */
     LINK_RESOLVING,  /* ... */
     LINK_CONNECTING, /* ... */
     LINK_GREETING,   /* connected, the word is awaited */
+    LINK_PROVING,    /* the first message is to be sent, or to be answered */
     LINK_UP,
 };
 
@@ -48,7 +51,7 @@ struct uplink {
     sd_event *event;
     char *host, *port, *node;
     struct spool *spool;
-    void (*said)(void *ctx, const char *text);
+    struct uplink_handlers handlers;
     void *ctx;
     struct sealer *sealer, *resolver; /* a resolver may hang longer than munged */
     enum phase_of_link phase;
@@ -59,6 +62,7 @@ struct uplink {
     char word[WORD_MAX];
     uint64_t generation; /* of the connection: what was sealed for another is not sent */
     uint64_t next;
+    bool proof_wanted; /* the first message was not handed to the sealer yet */
     size_t telling;
     usec_t last_ack;
     char why[200]; /* the connection is about to be closed; "" = nobody said */
@@ -69,13 +73,13 @@ struct uplink {
 struct errand {
     struct uplink *u;
     uint64_t generation;
-    uint64_t id; /* 0: not of the spool */
+    bool spooled;
 };
 
 static void say(struct uplink *u, const char *text)
 {
     if (!streq(u->last_said, text))
-        u->said(u->ctx, text);
+        u->handlers.said(u->ctx, text);
     STR_COPY(u->last_said, text);
 }
 
@@ -110,16 +114,28 @@ static void hang_up(struct uplink *u, const char *why)
     lines_close(u->lines);
 }
 
-static json_t *envelope(const struct uplink *u, uint64_t id, json_t *body)
+/* m: of the spool; NULL: the body is told once, or never. */
+static json_t *envelope(const struct uplink *u, const struct spool_message *m, json_t *body)
 {
     return json_pack("{s:i, s:s, s:s, s:I, s:I, s:o}", "v", 1, "word", u->word, "node", u->node,
-                     "origin", (json_int_t)spool_origin(u->spool), "id", (json_int_t)id, "body",
-                     body);
+                     "origin", (json_int_t)(m ? m->origin : 0), "id",
+                     (json_int_t)(m ? m->number : 0), "body", body);
+}
+
+static void ask_for_proof(struct uplink *u)
+{
+    u->proof_wanted = true;
+    u->handlers.greeted(u->ctx);
 }
 
 static int on_seal_timer(sd_event_source *s, uint64_t usec, void *userdata)
 {
-    uplink_poke(userdata);
+    struct uplink *u = userdata;
+
+    if (u->phase == LINK_PROVING)
+        ask_for_proof(u);
+    else
+        uplink_poke(u);
     return 0;
 }
 
@@ -143,9 +159,9 @@ static void on_sealed(void *ctx, const json_t *answer)
     const char *why = json_string_value(json_object_get(answer, "error"));
 
     free(ctx);
-    if (errand.id == 0)
+    if (!errand.spooled)
         u->telling--;
-    if (u->phase != LINK_UP || errand.generation != u->generation)
+    if ((u->phase != LINK_UP && u->phase != LINK_PROVING) || errand.generation != u->generation)
         return;
     if (!sealed)
         pause_sealing(u, why ? why : "reknit-seal does not answer");
@@ -153,15 +169,15 @@ static void on_sealed(void *ctx, const json_t *answer)
         lines_send(u->lines, json_pack("{s:s}", "sealed", sealed));
 }
 
-static int ask_to_seal(struct uplink *u, uint64_t id, json_t *body)
+static int ask_to_seal(struct uplink *u, const struct spool_message *m, json_t *body)
 {
-    json_t *j = envelope(u, id, body);
+    json_t *j = envelope(u, m, body);
     _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT);
     struct errand *errand = xnew(struct errand);
     int r;
 
     json_decref(j);
-    *errand = (struct errand){.u = u, .generation = u->generation, .id = id};
+    *errand = (struct errand){.u = u, .generation = u->generation, .spooled = m};
     r = text ? sealer_ask(u->sealer, "seal", text, on_sealed, errand) : -EINVAL;
     if (r < 0)
         free(errand);
@@ -185,13 +201,21 @@ void uplink_poke(struct uplink *u)
     if (u->next == spool_first(u->spool))
         u->last_ack = mono_us();
     while (u->next < spool_end(u->spool) && u->next < spool_first(u->spool) + WINDOW) {
-        json_t *body = json_loads(spool_get(u->spool, u->next), 0, NULL);
+        const struct spool_message *m = spool_get(u->spool, u->next);
+        json_t *body = json_loads(m->text, 0, NULL);
 
         /* A file of the spool may hold anything; null is refused there, and done with. */
-        if (ask_to_seal(u, u->next, body ? body : json_null()) < 0)
+        if (ask_to_seal(u, m, body ? body : json_null()) < 0)
             break;
         u->next++;
     }
+}
+
+static bool may_tell(struct uplink *u)
+{
+    bool first = u->phase == LINK_PROVING && u->proof_wanted;
+
+    return (u->phase == LINK_UP || first) && u->telling < TELL_MAX && !is_sealing_paused(u);
 }
 
 void uplink_tell(struct uplink *u, json_t *body)
@@ -199,45 +223,58 @@ void uplink_tell(struct uplink *u, json_t *body)
     if (u->phase == LINK_UP && u->next > spool_first(u->spool) &&
         mono_us() > u->last_ack + ACK_PATIENCE)
         hang_up(u, "it does not say that it got anything");
-    if (u->phase != LINK_UP || u->telling >= TELL_MAX || is_sealing_paused(u)) {
+    if (!may_tell(u)) {
         json_decref(body);
         return;
     }
-    if (ask_to_seal(u, 0, body) == 0)
-        u->telling++;
+    if (ask_to_seal(u, NULL, body) < 0)
+        return;
+    u->telling++;
+    u->proof_wanted = false;
 }
 
 static void on_greeting(struct uplink *u, const json_t *j)
 {
     const char *word = json_string_value(json_object_get(j, "word"));
-    char text[256];
 
     if (!word || !STR_COPY(u->word, word)) {
         hang_up(u, "whoever answers there is not reknitd");
         return;
     }
-    u->phase = LINK_UP;
+    u->phase = LINK_PROVING;
     u->generation++;
     u->next = spool_first(u->spool);
-    sd_event_source_set_enabled(u->timer, SD_EVENT_OFF);
-    STR_PRINTF(text, "connected to reknitd at %s port %s", u->host, u->port);
-    say(u, text);
+    set_timer(u, PROOF_PATIENCE);
+    ask_for_proof(u);
+}
+
+static void on_ack(struct uplink *u, const json_t *j)
+{
+    json_int_t number = json_integer_value(json_object_get(j, "ack"));
+    char text[256];
+
+    u->pause = PAUSE_MIN;
+    u->last_ack = mono_us();
+    if (number > 0)
+        spool_ack(u->spool, json_integer_value(json_object_get(j, "origin")), (uint64_t)number);
+    if (u->phase == LINK_PROVING) {
+        u->phase = LINK_UP;
+        sd_event_source_set_enabled(u->timer, SD_EVENT_OFF);
+        STR_PRINTF(text, "connected to reknitd at %s port %s", u->host, u->port);
+        say(u, text);
+    }
     uplink_poke(u);
 }
 
 static void on_object(void *ctx, const json_t *j)
 {
     struct uplink *u = ctx;
-    const json_t *ack = json_object_get(j, "ack");
     const char *refused = json_string_value(json_object_get(j, "refused"));
 
     if (u->phase == LINK_GREETING) {
         on_greeting(u, j);
-    } else if (json_is_integer(ack)) {
-        u->pause = PAUSE_MIN;
-        u->last_ack = mono_us();
-        spool_ack(u->spool, (uint64_t)json_integer_value(ack));
-        uplink_poke(u);
+    } else if (json_is_integer(json_object_get(j, "ack"))) {
+        on_ack(u, j);
     } else if (refused) {
         char clean[160];
 
@@ -335,7 +372,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
 }
 
 struct uplink *uplink_new(sd_event *event, const struct uplink_config *c, struct spool *spool,
-                          void (*said)(void *ctx, const char *text), void *ctx)
+                          const struct uplink_handlers *handlers, void *ctx)
 {
     struct uplink *u = xnew(struct uplink);
 
@@ -344,7 +381,7 @@ struct uplink *uplink_new(sd_event *event, const struct uplink_config *c, struct
     u->port = xstrdup(c->port);
     u->node = xstrdup(c->node);
     u->spool = spool;
-    u->said = said;
+    u->handlers = *handlers;
     u->ctx = ctx;
     u->fd = -1;
     u->pause = PAUSE_MIN;

@@ -14,12 +14,18 @@ struct uplink_config {
     const char *const *seal; /* argv of reknit-seal */
 };
 
+struct uplink_handlers {
+    /* A change of state, for people: "connected to ...", or what is wrong. */
+    void (*said)(void *ctx, const char *text);
+    /* A message is to be told by uplink_tell(), to prove who we are. */
+    void (*greeted)(void *ctx);
+};
+
 struct uplink;
 
-/* `said` is told changes of state, for people: "connected to ...", or what is wrong. spool is
- * borrowed. All is copied. NULL when the loop refuses. */
+/* spool is borrowed. All is copied. NULL when the loop refuses. */
 struct uplink *uplink_new(sd_event *event, const struct uplink_config *c, struct spool *spool,
-                          void (*said)(void *ctx, const char *text), void *ctx);
+                          const struct uplink_handlers *handlers, void *ctx);
 struct uplink *uplink_free(struct uplink *u);
 DEFINE_CLEANUP(struct uplink *, uplink_free);
 

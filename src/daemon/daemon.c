@@ -85,6 +85,10 @@ static void on_intent(void *ctx, const struct event *intent)
 
 static void on_tilted(void *ctx, const struct err *why)
 {
+    struct daemon *d = ctx;
+
+    if (!why && d->nodes)
+        node_watch_written(d->nodes);
     if (why)
         log_error("the journal cannot be written (%s): nothing is done until it can", why->text);
     else

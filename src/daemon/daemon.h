@@ -114,6 +114,8 @@ int face_new(struct daemon *d, struct err *e);
 struct node_watch *node_watch_new(struct daemon *d);
 struct node_watch *node_watch_free(struct node_watch *w);
 void node_watch_reload(struct node_watch *w);
+/* More of the journal is written. */
+void node_watch_written(struct node_watch *w);
 void node_watch_happened(struct node_watch *w, const struct event *e);
 
 #endif

@@ -8,11 +8,15 @@
  * now, by its restart count and by its time. On Slurm 22.05 that count is the word of the job's
  * environment, so a user can keep the deaths of the own tasks from us, and no others.
  *
+ * An agent gives a message up when it is acked. So a death is acked when the journal has it, and
+ * one of an attempt that core does not know yet when that is decided.
+ *
  * The agents are listened to once the nodes are known: before, nobody could be believed. */
 
 #include "daemon/daemon.h"
 
 #include "base/alloc.h"
+#include "base/hostlist.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/timer.h"
@@ -21,11 +25,14 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define RETRY       (10 * USEC_PER_SEC) /* to listen */
 #define SOON        (200 * USEC_PER_MSEC)
-#define HELD_MAX    1024
+#define HELD_MAX    4096
+#define TOLD_MAX    65536 /* deaths that wait for the journal; beyond, they do not */
 #define HELD_FOR    (30 * USEC_PER_SEC)
 #define CLOCK_SLACK (60 * USEC_PER_SEC)
 #define SAY_EVERY   (60 * USEC_PER_SEC) /* of those who were refused */
@@ -39,7 +46,23 @@ struct sampled {
 /* Of an attempt that core does not know yet. */
 struct held {
     struct node_message m;
+    struct agent_receipt receipt;
     usec_t since; /* monotonic */
+};
+
+/* The pump has it, the journal perhaps not yet. */
+struct told {
+    struct agent_receipt receipt;
+    uint64_t seq;
+};
+
+/* By which the agents are heard. */
+struct hearing {
+    char listen[sizeof(((struct daemon_config *)0)->agents.listen)];
+    bool by_key;
+    char file[PATH_MAX]; /* the key, or munged's socket; "" = the usual one */
+    struct timespec key_changed;
+    ino_t key;
 };
 
 struct node_watch {
@@ -48,12 +71,24 @@ struct node_watch {
     sd_event_source *timer, *again;
     VEC(struct sampled) jobs;
     VEC(struct held) held; /* oldest first */
-    usec_t said_refused;   /* monotonic */
-    bool failing;          /* said so */
+    VEC(struct told) told; /* likewise */
+    struct hearing hearing;
+    uint64_t foreign, lost;            /* messages about jobs of other nodes; beyond HELD_MAX */
+    usec_t said_refused, said_ignored; /* monotonic */
+    bool failing;                      /* said so */
 };
 
+/* A look at the scheduler that came later would have shown what it is about. */
+static int not_yet(const struct node_watch *w, const struct node_message *m)
+{
+    bool looked = m->time_us + CLOCK_SLACK < sched_watch_looked_at(w->d->sched);
+
+    return looked ? -ESTALE : -EAGAIN;
+}
+
 /* Which attempt a message is about: 0; -EAGAIN: core has not seen it yet; -ESTALE: it is over, or
- * of a job that is not watched. */
+ * of a job that is not watched; -EPERM: the node has no part in it. Who is root on a node is so on
+ * that node alone. */
 static int attempt_of(const struct node_watch *w, const struct node_message *m,
                       const struct sched_job **ret, const struct job **ret_job)
 {
@@ -62,22 +97,47 @@ static int attempt_of(const struct node_watch *w, const struct node_message *m,
     const struct job *j = r ? model_job(pump_model(w->d->pump), key) : NULL;
 
     if (!r)
-        return -EAGAIN;
+        return not_yet(w, m);
     if (!*key || m->restart < r->restarts || m->time_us < r->submit * USEC_PER_SEC - CLOCK_SLACK)
         return -ESTALE;
     if (!j || r->restarts != m->restart || j->attempt.number != m->restart + 1)
-        return -EAGAIN;
+        return not_yet(w, m);
+    if (!hostlist_has(r->nodes, m->node))
+        return -EPERM;
     *ret = r;
     *ret_job = j;
     return 0;
 }
 
-static void tell(struct node_watch *w, const struct job *j, const struct signal *s)
+static uint64_t tell(struct node_watch *w, const struct job *j, const struct signal *s)
 {
     struct event e = {.kind = EVENT_SIGNAL, .attempt = j->attempt.number, .signal = *s};
 
     STR_COPY(e.job, j->name);
-    pump_input(w->d->pump, &e);
+    return pump_input(w->d->pump, &e);
+}
+
+/* Whether it is not to be waited for. */
+static bool await_journal(struct node_watch *w, const struct agent_receipt *r, uint64_t seq)
+{
+    if (seq == 0 || r->id == 0 || w->told.n >= TOLD_MAX)
+        return true;
+    *VEC_PUSH(&w->told) = (struct told){.receipt = *r, .seq = seq};
+    return false;
+}
+
+void node_watch_written(struct node_watch *w)
+{
+    uint64_t last = journal_last_seq(w->d->journal);
+    size_t n = 0;
+
+    for (; n < w->told.n && w->told.v[n].seq <= last; n++)
+        if (w->agents)
+            agents_done(w->agents, &w->told.v[n].receipt);
+    if (n == 0)
+        return;
+    memmove(w->told.v, w->told.v + n, (w->told.n - n) * sizeof(*w->told.v));
+    w->told.n -= n;
 }
 
 static bool is_of_srun(const struct node_message *m)
@@ -85,23 +145,32 @@ static bool is_of_srun(const struct node_message *m)
     return m->step[0] >= '0' && m->step[0] <= '9';
 }
 
-/* The batch script is no rank: its end is the job's, and what the scheduler says of it counts. */
-static void task_ended(struct node_watch *w, const struct job *j, const struct node_message *m)
+static uint64_t tell_death(struct node_watch *w, const struct job *j, const struct node_message *m)
 {
     struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_SPANK);
     int status = m->task.status;
 
-    if (is_of_srun(m) && m->task.rank <= INT32_MAX) {
-        s.time_us = m->time_us;
-        s.who.rank = (int32_t)m->task.rank;
-        STR_COPY(s.who.node, m->node);
-        s.exit.pid = m->task.pid;
-        s.exit.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-        s.exit.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        tell(w, j, &s);
-    }
-    if (status != 0 || !is_of_srun(m))
+    s.time_us = m->time_us;
+    s.who.rank = (int32_t)m->task.rank;
+    STR_COPY(s.who.node, m->node);
+    s.exit.pid = m->task.pid;
+    s.exit.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    s.exit.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return tell(w, j, &s);
+}
+
+/* The batch script is no rank: its end is the job's, and what the scheduler says of it counts.
+ * Whether the message may be acked. */
+static bool task_ended(struct node_watch *w, const struct job *j, const struct node_message *m,
+                       const struct agent_receipt *r)
+{
+    bool done = true;
+
+    if (is_of_srun(m) && m->task.rank <= INT32_MAX)
+        done = await_journal(w, r, tell_death(w, j, m));
+    if (m->task.status != 0 || !is_of_srun(m))
         sched_watch_poke(w->d->sched);
+    return done;
 }
 
 static struct node_samples *samples_of(struct node_watch *w, const struct job *j)
@@ -142,32 +211,63 @@ static void worked(struct node_watch *w, const struct job *j, const struct sched
         tell(w, j, &s);
 }
 
-/* A task can die before a look has shown that it began. */
-static void hold(struct node_watch *w, const struct node_message *m)
+static void say_ignored(struct node_watch *w, const struct node_message *m, const char *why)
 {
-    sched_watch_poke(w->d->sched);
-    if (m->kind != NODE_MESSAGE_EXIT || w->held.n >= HELD_MAX)
+    if (mono_us() < w->said_ignored + SAY_EVERY)
         return;
-    *VEC_PUSH(&w->held) = (struct held){.m = *m, .since = mono_us()};
-    if (!timer_is_armed(w->again))
-        timer_arm(w->again, mono_us() + SOON);
+    w->said_ignored = mono_us();
+    log_warning("what node %s tells of job %" PRIu32 " is left out: %s (so far %" PRIu64
+                " and %" PRIu64 " such messages)",
+                m->node, m->job, why, w->foreign, w->lost);
 }
 
-static void on_message(void *ctx, const struct node_message *m)
+/* A task can die before a look has shown that it began. Whether it is kept. */
+static bool hold(struct node_watch *w, const struct node_message *m, const struct agent_receipt *r)
+{
+    sched_watch_poke(w->d->sched);
+    if (m->kind != NODE_MESSAGE_EXIT)
+        return false;
+    if (w->held.n >= HELD_MAX) {
+        w->lost++;
+        say_ignored(w, m, "too many are about attempts that nothing is known of yet");
+        return false;
+    }
+    *VEC_PUSH(&w->held) = (struct held){.m = *m, .receipt = *r, .since = mono_us()};
+    if (!timer_is_armed(w->again))
+        timer_arm(w->again, mono_us() + SOON);
+    return true;
+}
+
+/* What it says of its attempt, where that is known. Whether it may be acked. */
+static bool take(struct node_watch *w, const struct node_message *m, const struct agent_receipt *r,
+                 int *ret_known)
+{
+    const struct sched_job *record = NULL;
+    const struct job *j = NULL;
+
+    *ret_known = attempt_of(w, m, &record, &j);
+    if (*ret_known == -EPERM) {
+        w->foreign++;
+        say_ignored(w, m, "the job does not run there");
+    }
+    if (*ret_known < 0)
+        return true;
+    if (m->kind == NODE_MESSAGE_EXIT)
+        return task_ended(w, j, m, r);
+    if (m->kind == NODE_MESSAGE_ACTIVITY)
+        worked(w, j, record, m);
+    return true;
+}
+
+static bool on_message(void *ctx, const struct node_message *m, const struct agent_receipt *r)
 {
     struct node_watch *w = ctx;
-    const struct sched_job *r;
-    const struct job *j;
-    int known = m->job ? attempt_of(w, m, &r, &j) : -ESTALE;
+    int known;
+    bool done = m->job == 0 || take(w, m, r, &known);
 
-    if (known == -EAGAIN)
-        hold(w, m);
-    if (known < 0)
-        return;
-    if (m->kind == NODE_MESSAGE_EXIT)
-        task_ended(w, j, m);
-    else if (m->kind == NODE_MESSAGE_ACTIVITY)
-        worked(w, j, r, m);
+    if (m->job != 0 && known == -EAGAIN)
+        done = !hold(w, m, r);
+    return done;
 }
 
 /* In the order in which they came. */
@@ -178,14 +278,13 @@ static int on_again(sd_event_source *s, uint64_t usec, void *userdata)
 
     for (size_t i = 0; i < w->held.n; i++) {
         struct held *x = &w->held.v[i];
-        const struct sched_job *r;
-        const struct job *j;
-        int known = attempt_of(w, &x->m, &r, &j);
+        int known;
+        bool done = take(w, &x->m, &x->receipt, &known);
 
-        if (known == 0)
-            task_ended(w, j, &x->m);
-        else if (known == -EAGAIN && mono_us() < x->since + HELD_FOR)
+        if (known == -EAGAIN && mono_us() < x->since + HELD_FOR)
             w->held.v[kept++] = *x;
+        else if (done && w->agents)
+            agents_done(w->agents, &x->receipt);
     }
     w->held.n = kept;
     if (kept > 0)
@@ -221,18 +320,24 @@ static const char *on_address(void *ctx, const char *node)
 static const struct agents_handlers handlers = {
     .address = on_address, .message = on_message, .node = on_node, .refused = on_refused};
 
-static void listen_now(struct node_watch *w)
+static int hear(struct node_watch *w, struct err *e)
 {
-    const struct daemon_config *c = w->d->config;
-    bool by_key = c->agents.auth == AGENT_AUTH_KEY;
+    const struct hearing *h = &w->hearing;
     char path[PATH_MAX + 16];
-    const char *option = by_key ? "--key" : *c->agents.munge_socket ? "--munge-socket" : NULL;
-    const char *argv[] = {path, option, by_key ? c->agents.key_file : c->agents.munge_socket, NULL};
-    struct agents_config config = {.listen = c->agents.listen, .seal = argv};
-    struct err e = {0};
+    const char *option = h->by_key ? "--key" : *h->file ? "--munge-socket" : NULL;
+    const char *argv[] = {path, option, h->file, NULL};
+    struct agents_config config = {.listen = h->listen, .seal = argv};
 
     STR_PRINTF(path, "%s/reknit-seal", w->d->programs);
-    if (agents_new(w->d->event, &config, &handlers, w, &w->agents, &e) < 0) {
+    return w->agents ? agents_move(w->agents, &config, e)
+                     : agents_new(w->d->event, &config, &handlers, w, &w->agents, e);
+}
+
+static void listen_now(struct node_watch *w)
+{
+    struct err e = {0};
+
+    if (hear(w, &e) < 0) {
         if (!w->failing)
             log_error("agents cannot be heard: %s", e.text);
         w->failing = true;
@@ -240,7 +345,7 @@ static void listen_now(struct node_watch *w)
         return;
     }
     w->failing = false;
-    log_info("agents are heard at %s", c->agents.listen);
+    log_info("agents are heard at %s", w->hearing.listen);
 }
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
@@ -257,6 +362,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
 /* What the job is known by goes with it. */
 void node_watch_happened(struct node_watch *w, const struct event *e)
 {
+    node_watch_written(w);
     if (e->kind != EVENT_JOB_ENDED)
         return;
     for (size_t i = 0; i < w->jobs.n; i++) {
@@ -268,14 +374,43 @@ void node_watch_happened(struct node_watch *w, const struct event *e)
     }
 }
 
-/* A configuration that names another place has it listen there. */
+/* A key is replaced under its name. */
+static void find_hearing(const struct daemon_config *c, struct hearing *ret)
+{
+    bool by_key = c->agents.auth == AGENT_AUTH_KEY;
+    struct stat st = {0};
+
+    *ret = (struct hearing){.by_key = by_key};
+    STR_COPY(ret->listen, c->agents.listen);
+    STR_COPY(ret->file, by_key ? c->agents.key_file : c->agents.munge_socket);
+    if (by_key && stat(ret->file, &st) == 0) {
+        ret->key = st.st_ino;
+        ret->key_changed = st.st_mtim;
+    }
+}
+
+static bool is_same_hearing(const struct hearing *a, const struct hearing *b)
+{
+    return streq(a->listen, b->listen) && a->by_key == b->by_key && streq(a->file, b->file) &&
+           a->key == b->key && a->key_changed.tv_sec == b->key_changed.tv_sec &&
+           a->key_changed.tv_nsec == b->key_changed.tv_nsec;
+}
+
+/* A configuration that names another place, or seal, has it listen anew; else nobody notices. */
 void node_watch_reload(struct node_watch *w)
 {
-    w->agents = agents_free(w->agents);
-    if (*w->d->config->agents.listen)
+    struct hearing wanted;
+
+    find_hearing(w->d->config, &wanted);
+    if (is_same_hearing(&wanted, &w->hearing))
+        return;
+    w->hearing = wanted;
+    if (*wanted.listen) {
         timer_arm(w->timer, mono_us());
-    else
-        timer_stop(w->timer);
+        return;
+    }
+    timer_stop(w->timer);
+    w->agents = agents_free(w->agents);
 }
 
 struct node_watch *node_watch_new(struct daemon *d)
@@ -283,7 +418,7 @@ struct node_watch *node_watch_new(struct daemon *d)
     struct node_watch *w = xnew(struct node_watch);
 
     w->d = d;
-    w->said_refused = -SAY_EVERY;
+    w->said_refused = w->said_ignored = -SAY_EVERY;
     if (timer_new(d->event, on_timer, w, &w->timer) < 0 ||
         timer_new(d->event, on_again, w, &w->again) < 0)
         return node_watch_free(w);
@@ -299,6 +434,7 @@ struct node_watch *node_watch_free(struct node_watch *w)
     sd_event_source_disable_unref(w->timer);
     sd_event_source_disable_unref(w->again);
     VEC_DONE(&w->held);
+    VEC_DONE(&w->told);
     VEC_FOREACH (&w->jobs, s)
         node_samples_free(s->samples);
     VEC_DONE(&w->jobs);

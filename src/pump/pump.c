@@ -172,7 +172,7 @@ static int on_turn_over(sd_event_source *s, void *userdata)
     return 0;
 }
 
-void pump_input(struct pump *p, const struct event *e)
+uint64_t pump_input(struct pump *p, const struct event *e)
 {
     struct event input = *e;
     struct core_output out = {0};
@@ -184,7 +184,7 @@ void pump_input(struct pump *p, const struct event *e)
     if (!event_is_sane(&input)) {
         if (p->handlers.refused)
             p->handlers.refused(p->ctx, &input);
-        return;
+        return 0;
     }
     p->next_seq++;
     core_step(p->core, &input, &out);
@@ -197,6 +197,7 @@ void pump_input(struct pump *p, const struct event *e)
     core_output_done(&out);
     if (p->turn.n >= TURN_MAX && !p->tilted && p->held.n == 0)
         turn_end(p);
+    return input.seq;
 }
 
 static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)

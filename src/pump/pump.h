@@ -39,8 +39,9 @@ struct pump *pump_free(struct pump *p);
 DEFINE_CLEANUP(struct pump *, pump_free);
 
 /* Takes an input: kind, job, attempt and body are set, the rest is the pump's. It is judged at
- * once and committed at the end of this turn of the loop. May be called from handlers. */
-void pump_input(struct pump *p, const struct event *e);
+ * once and committed at the end of this turn of the loop. May be called from handlers. Its number
+ * in the journal; 0: it was refused. */
+uint64_t pump_input(struct pump *p, const struct event *e);
 
 /* Commits and hands out now; for inputs that do not come from the loop. */
 void pump_settle(struct pump *p);

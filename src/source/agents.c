@@ -2,13 +2,20 @@
 
 /* The way of a message: a line on a connection → opened by a reknit-seal → it comes from where the
  * scheduler says its node is (names are resolved by another reknit-seal, for that may hang, and
- * remembered for a while) → not told before → handed on, and acked. src/agent/uplink.c has the
- * other end.
+ * remembered for a while) → not told before → handed on → safe with whom it was handed on to →
+ * acked. src/agent/uplink.c has the other end.
  *
  * On one connection the order stays as it came: both helpers answer in the order of asking, and no
  * message passes one that waits for an address. A message names its node, and a connection is of
  * one node from its first message on. What has the seal, but makes no sense, is acked too, or it
- * would come for ever.
+ * would come for ever. An ack speaks for all before it, so one that is not safe holds the others
+ * up.
+ *
+ * Anybody may connect. Until its first message is believed a connection may send no other, has
+ * little time for it, and few others from its address beside it.
+ *
+ * Addresses that were found once hold until others are found: without a name server the agents are
+ * heard as before, but for those never heard.
  *
  * A connection that is lost while its messages are being opened stays in memory until the last of
  * them is answered. */
@@ -34,19 +41,39 @@
 #define WORD_BYTES     16
 #define LINE_BYTES     16384 /* a message of NODE_MESSAGE_MAX, sealed */
 #define PENDING_MAX    512   /* being opened, of one connection */
-#define PROVE_PATIENCE (60 * USEC_PER_SEC)
+#define OPEN_MAX       1024  /* not safe yet, of one node */
+#define ORIGINS_MAX    8     /* of one node; a spool has one for each start of its agent */
+#define PROVE_PATIENCE (10 * USEC_PER_SEC) /* for the first message */
 #define ADDRESSES_FOR  (300 * USEC_PER_SEC)
+#define LOOK_UP_AGAIN  (30 * USEC_PER_SEC) /* after it failed */
 #define ADDRESSES_MAX  16
 #define ADDRESS_LEN    64
 
-/* What is known of a node; never forgotten, for the numbers of its messages must not come again. */
+#define CANNOT_LOOK_UP "its address cannot be looked up now"
+
+/* The last message of an origin that was handed on. */
+struct told {
+    int64_t origin, last;
+};
+
+/* Handed on, and not acked: it is not safe yet, or one before it is not. */
+struct open {
+    int64_t origin, id;
+    bool safe;
+};
+
+/* What is known of a node; not forgotten as long as this process lives, for its messages must not
+ * be told again. */
 struct node {
     char name[NODE_NAME_LEN];
     struct connection *connection;
-    int64_t origin, last; /* of its spool: the last message that was handed on */
-    char addresses[ADDRESSES_MAX][ADDRESS_LEN];
+    struct told told[ORIGINS_MAX]; /* oldest first */
+    size_t n_told;
+    VEC(struct open) open;                      /* in the order of the node's spool */
+    char addresses[ADDRESSES_MAX][ADDRESS_LEN]; /* as they were last found */
     size_t n_addresses;
-    usec_t resolved_us; /* our monotonic clock; 0 = never */
+    usec_t fresh_until; /* our monotonic clock */
+    bool refreshing;
     struct agent_view view;
 };
 
@@ -58,8 +85,8 @@ struct connection {
     char peer[ADDRESS_LEN];
     size_t pending;   /* answers that are outstanding */
     size_t resolving; /* ... of them for addresses */
-    bool refused;
-    sd_event_source *deadline; /* for the proof */
+    bool spoke, refused;
+    sd_event_source *deadline; /* for the first message */
 };
 
 struct agents {
@@ -176,7 +203,6 @@ static void prove(struct connection *c, struct node *n)
     struct connection *old = n->connection;
 
     c->node = n;
-    c->deadline = sd_event_source_disable_unref(c->deadline);
     n->connection = c;
     n->view.connected = true;
     if (old)
@@ -186,50 +212,121 @@ static void prove(struct connection *c, struct node *n)
     tell_node(c->agents, n, NULL);
 }
 
-static void hand_on(struct agents *a, struct node *n, const json_t *body)
+/* Whether that is the end of it. */
+static bool hand_on(struct agents *a, struct node *n, const json_t *body, int64_t origin,
+                    int64_t id)
 {
+    struct agent_receipt r = {.origin = origin, .id = id};
     struct node_message m;
 
     n->view.heard_us = now_us();
     if (node_message_from_json(body, &m, NULL) < 0) {
         a->counts.refused++;
-        return;
+        return true;
     }
     STR_COPY(m.node, n->name);
+    STR_COPY(r.node, n->name);
     if (m.kind == NODE_MESSAGE_HEARTBEAT) {
         n->view.heartbeat = m.heartbeat;
         n->view.behind_us = n->view.heard_us - m.time_us;
     }
     a->counts.messages++;
-    a->handlers.message(a->ctx, &m);
+    return a->handlers.message(a->ctx, &m, &r);
 }
 
-/* Whether it was handed on before. Number 0 is told once, or never. */
-static bool is_repeated(struct node *n, int64_t origin, int64_t id)
+static struct told *told_of(struct node *n, int64_t origin)
 {
-    if (id == 0)
-        return false;
-    if (origin == n->origin && id <= n->last)
-        return true;
-    n->origin = origin;
-    n->last = id;
-    return false;
+    for (size_t i = 0; i < n->n_told; i++) {
+        if (n->told[i].origin == origin)
+            return &n->told[i];
+    }
+    if (n->n_told == ORIGINS_MAX)
+        memmove(n->told, n->told + 1, --n->n_told * sizeof(n->told[0]));
+    n->told[n->n_told] = (struct told){.origin = origin};
+    return &n->told[n->n_told++];
 }
 
+static struct open *find_open(struct node *n, int64_t origin, int64_t id)
+{
+    VEC_FOREACH (&n->open, o) {
+        if (o->origin == origin && o->id == id)
+            return o;
+    }
+    return NULL;
+}
+
+static void acknowledge(struct connection *c, int64_t origin, int64_t id)
+{
+    json_t *j = json_pack("{s:I, s:I}", "ack", (json_int_t)id, "origin", (json_int_t)origin);
+
+    if (!c || !c->lines)
+        json_decref(j);
+    else if (lines_send(c->lines, j) < 0)
+        lines_close(c->lines); /* it asks and does not listen */
+}
+
+static void acknowledge_safe(struct node *n)
+{
+    struct open last;
+    size_t safe = 0;
+
+    while (safe < n->open.n && n->open.v[safe].safe)
+        last = n->open.v[safe++];
+    if (safe == 0)
+        return;
+    memmove(n->open.v, n->open.v + safe, (n->open.n - safe) * sizeof(*n->open.v));
+    n->open.n -= safe;
+    acknowledge(n->connection, last.origin, last.id);
+}
+
+void agents_done(struct agents *a, const struct agent_receipt *r)
+{
+    struct node *n = find_node(a, r->node);
+    struct open *o = n ? find_open(n, r->origin, r->id) : NULL;
+
+    if (!o)
+        return;
+    o->safe = true;
+    acknowledge_safe(n);
+}
+
+static void accept_spooled(struct connection *c, struct node *n, int64_t origin, int64_t id,
+                           const json_t *body)
+{
+    struct told *told = told_of(n, origin);
+
+    if (id <= told->last) {
+        c->agents->counts.duplicates++;
+        if (!find_open(n, origin, id)) /* then all before it are safe too */
+            acknowledge(c, origin, id);
+        return;
+    }
+    if (n->open.n >= OPEN_MAX) {
+        refuse(c, "too much that waits to be written down: come again");
+        return;
+    }
+    told->last = id;
+    *VEC_PUSH(&n->open) = (struct open){.origin = origin, .id = id};
+    if (hand_on(c->agents, n, body, origin, id))
+        find_open(n, origin, id)->safe = true;
+    acknowledge_safe(n);
+}
+
+/* Number 0 is told once, or never. */
 static void accept_message(struct connection *c, struct node *n, const json_t *message)
 {
-    json_int_t origin = json_integer_value(json_object_get(message, "origin"));
-    json_int_t id = json_integer_value(json_object_get(message, "id"));
-    struct agents *a = c->agents;
+    int64_t origin = json_integer_value(json_object_get(message, "origin"));
+    int64_t id = json_integer_value(json_object_get(message, "id"));
+    const json_t *body = json_object_get(message, "body");
 
     if (!c->node)
         prove(c, n);
-    if (is_repeated(n, origin, id))
-        a->counts.duplicates++;
-    else
-        hand_on(a, n, json_object_get(message, "body"));
-    if (c->lines && lines_send(c->lines, json_pack("{s:I}", "ack", id)) < 0)
-        lines_close(c->lines); /* it asks and does not listen */
+    if (id > 0) {
+        accept_spooled(c, n, origin, id, body);
+        return;
+    }
+    hand_on(c->agents, n, body, 0, 0);
+    acknowledge(c, 0, 0);
 }
 
 static bool has_address(const struct node *n, const char *address)
@@ -241,14 +338,33 @@ static bool has_address(const struct node *n, const char *address)
     return false;
 }
 
-static void learn_addresses(struct node *n, const json_t *list)
+static void learn_addresses(struct node *n, const json_t *answer)
 {
+    const json_t *list = json_object_get(answer, "addresses");
     size_t count = json_array_size(list);
 
+    n->fresh_until = mono_us() + (count > 0 ? ADDRESSES_FOR : LOOK_UP_AGAIN);
+    if (count == 0)
+        return;
     n->n_addresses = 0;
     for (size_t i = 0; i < count && i < ADDRESSES_MAX; i++)
         STR_COPY(n->addresses[n->n_addresses++], json_string_value(json_array_get(list, i)) ?: "");
-    n->resolved_us = mono_us();
+}
+
+static void on_refreshed(void *ctx, const json_t *answer)
+{
+    struct node *n = ctx;
+
+    n->refreshing = false;
+    learn_addresses(n, answer);
+}
+
+/* While it is asked for, the address that was found last holds. */
+static void refresh(struct agents *a, struct node *n, const char *address)
+{
+    if (n->refreshing || mono_us() < n->fresh_until)
+        return;
+    n->refreshing = sealer_ask(a->resolver, "resolve", address, on_refreshed, n) == 0;
 }
 
 static struct claim *claim_free(struct claim *claim)
@@ -274,12 +390,13 @@ static void check_address(struct claim *claim, struct node *n)
 
     if (has_address(n, origin_of(claim))) {
         accept_message(c, n, claim->message);
-        return;
+    } else if (n->n_addresses == 0) {
+        refuse(c, CANNOT_LOOK_UP);
+    } else {
+        STR_PRINTF(why, "a message of node %s comes from %s, which is not its address", n->name,
+                   origin_of(claim));
+        refuse(c, why);
     }
-    STR_PRINTF(why, "a message of node %s comes from %s, which is not its address", n->name,
-               origin_of(claim));
-    n->resolved_us = 0; /* it may just have been given that address */
-    refuse(c, why);
 }
 
 static void on_resolved(void *ctx, const json_t *answer)
@@ -292,29 +409,29 @@ static void on_resolved(void *ctx, const json_t *answer)
     c->pending--;
     c->resolving--;
     if (n && c->lines && !c->refused) {
-        learn_addresses(n, json_object_get(answer, "addresses"));
+        learn_addresses(n, answer);
         check_address(claim, n);
     }
     claim_free(claim);
     free_when_done(c);
 }
 
-/* Takes the claim over. */
+/* Takes the claim over. An address that is not the node's may have become so a moment ago. */
 static void locate(struct claim *claim, struct node *n)
 {
     struct connection *c = claim->connection;
-    bool known = n->resolved_us > 0 && mono_us() < n->resolved_us + ADDRESSES_FOR;
     const char *address = c->agents->handlers.address(c->agents->ctx, n->name);
 
-    if (known && c->resolving == 0) {
-        check_address(claim, n);
+    if (address && c->resolving == 0 && has_address(n, origin_of(claim))) {
+        refresh(c->agents, n, address);
+        accept_message(c, n, claim->message);
     } else if (address &&
                sealer_ask(c->agents->resolver, "resolve", address, on_resolved, claim) == 0) {
         c->pending++;
         c->resolving++;
         return;
     } else {
-        refuse(c, "its address cannot be looked up now");
+        refuse(c, CANNOT_LOOK_UP);
     }
     claim_free(claim);
 }
@@ -373,12 +490,18 @@ static void on_object(void *ctx, const json_t *j)
 
     if (c->refused)
         return;
-    if (!sealed || c->pending >= PENDING_MAX)
-        refuse(c, sealed ? "too much at once" : "no sealed message");
+    c->deadline = sd_event_source_disable_unref(c->deadline);
+    if (!sealed)
+        refuse(c, "no sealed message");
+    else if (!c->node && c->spoke)
+        refuse(c, "a second message before the first was answered");
+    else if (c->pending >= PENDING_MAX)
+        refuse(c, "too much at once");
     else if (sealer_ask(c->agents->opener, "open", sealed, on_opened, c) < 0)
         refuse(c, "too much to open: come again");
     else
         c->pending++;
+    c->spoke = true;
 }
 
 static void on_bad(void *ctx, const char *text)
@@ -393,7 +516,7 @@ static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata)
 {
     struct connection *c = userdata;
 
-    lines_close(c->lines);
+    refuse(c, "it says nothing");
     return 0;
 }
 
@@ -433,6 +556,24 @@ static void add_connection(struct agents *a, int fd, const char *peer)
     lines_send(c->lines, json_pack("{s:i, s:s}", "reknit", 1, "word", c->word));
 }
 
+static bool is_crowded(const struct agents *a, const char *peer)
+{
+    unsigned n = 0;
+
+    VEC_FOREACH (&a->connections, c)
+        n += !(*c)->node && streq((*c)->peer, peer);
+    return n >= AGENTS_UNPROVEN_MAX;
+}
+
+/* Takes fd over. */
+static void turn_away(struct agents *a, int fd, const char *peer, const char *why)
+{
+    a->counts.refused++;
+    close(fd);
+    if (a->handlers.refused)
+        a->handlers.refused(a->ctx, peer, why);
+}
+
 static int on_acceptable(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 {
     struct sockaddr_storage from;
@@ -444,15 +585,17 @@ static int on_acceptable(sd_event_source *s, int fd, uint32_t revents, void *use
 
     if (new < 0)
         return 0;
-    if (a->connections.n >= AGENTS_MAX || getnameinfo((struct sockaddr *)&from, len, peer,
-                                                      sizeof(peer), NULL, 0, NI_NUMERICHOST) != 0) {
-        a->counts.refused++;
-        close(new);
-        return 0;
-    }
+    if (getnameinfo((struct sockaddr *)&from, len, peer, sizeof(peer), NULL, 0, NI_NUMERICHOST) !=
+        0)
+        STR_COPY(peer, "?");
     if (str_startswith(peer, "::ffff:")) /* IPv4 on a socket for both */
         plain += strlen("::ffff:");
-    add_connection(a, new, plain);
+    if (a->connections.n >= AGENTS_MAX)
+        turn_away(a, new, plain, "there are too many connections");
+    else if (is_crowded(a, plain))
+        turn_away(a, new, plain, "too many connections from there have proven nothing yet");
+    else
+        add_connection(a, new, plain);
     return 0;
 }
 
@@ -486,6 +629,34 @@ static int listen_there(struct agents *a, const char *text, struct err *e)
     return r;
 }
 
+static void stop_listening(struct agents *a)
+{
+    a->ending = true;
+    a->acceptable = sd_event_source_disable_unref(a->acceptable);
+    closep(&a->fd);
+    while (a->connections.n > 0)
+        drop(a->connections.v[a->connections.n - 1]);
+    a->opener = sealer_free(a->opener); /* frees what waits for it */
+    a->resolver = sealer_free(a->resolver);
+    a->ending = false;
+}
+
+int agents_move(struct agents *a, const struct agents_config *config, struct err *e)
+{
+    int r;
+
+    stop_listening(a);
+    a->opener = sealer_new(a->event, config->seal);
+    a->resolver = sealer_new(a->event, config->seal);
+    r = listen_there(a, config->listen, e);
+    if (r == 0 && (!a->opener || !a->resolver ||
+                   sd_event_add_io(a->event, &a->acceptable, a->fd, EPOLLIN, on_acceptable, a) < 0))
+        r = err_set(e, -ENOMEM, "the event loop refuses");
+    if (r == 0) /* out of descriptors, it would be told all the time */
+        sd_event_source_set_ratelimit(a->acceptable, USEC_PER_SEC, 2000);
+    return r;
+}
+
 int agents_new(sd_event *event, const struct agents_config *config,
                const struct agents_handlers *handlers, void *ctx, struct agents **ret,
                struct err *e)
@@ -497,14 +668,7 @@ int agents_new(sd_event *event, const struct agents_config *config,
     a->handlers = *handlers;
     a->ctx = ctx;
     a->fd = -1;
-    a->opener = sealer_new(event, config->seal);
-    a->resolver = sealer_new(event, config->seal);
-    r = listen_there(a, config->listen, e);
-    if (r == 0 && (!a->opener || !a->resolver ||
-                   sd_event_add_io(event, &a->acceptable, a->fd, EPOLLIN, on_acceptable, a) < 0))
-        r = err_set(e, -ENOMEM, "the event loop refuses");
-    if (r == 0) /* out of descriptors, it would be told all the time */
-        sd_event_source_set_ratelimit(a->acceptable, USEC_PER_SEC, 2000);
+    r = agents_move(a, config, e);
     if (r < 0)
         agents_free(a);
     else
@@ -512,19 +676,19 @@ int agents_new(sd_event *event, const struct agents_config *config,
     return r;
 }
 
+static void node_free(struct node *n)
+{
+    VEC_DONE(&n->open);
+    free(n);
+}
+
 struct agents *agents_free(struct agents *a)
 {
     if (!a)
         return NULL;
-    a->ending = true;
-    sd_event_source_disable_unref(a->acceptable);
-    closep(&a->fd);
-    while (a->connections.n > 0)
-        drop(a->connections.v[a->connections.n - 1]);
-    sealer_free(a->opener); /* frees what waits for it */
-    sealer_free(a->resolver);
+    stop_listening(a);
     VEC_FOREACH (&a->nodes, n)
-        free(*n);
+        node_free(*n);
     VEC_DONE(&a->nodes);
     VEC_DONE(&a->connections);
     free(a);

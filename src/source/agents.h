@@ -9,19 +9,27 @@
 
 #include <systemd/sd-event.h>
 
-#define AGENTS_MAX 20000 /* nodes, and connections */
+#define AGENTS_MAX          20000 /* nodes, and connections */
+#define AGENTS_UNPROVEN_MAX 32    /* connections from one address */
 
 struct agents_config {
     const char *listen;      /* "ADDRESS:PORT", numbers; "[::]:PORT" for all of both kinds */
     const char *const *seal; /* argv of reknit-seal */
 };
 
+/* Names a message for good. */
+struct agent_receipt {
+    char node[NODE_NAME_LEN];
+    int64_t origin, id; /* of its spool; id 0: it is told once, or never, and nobody waits */
+};
+
 struct agents_handlers {
     /* What the scheduler calls the node by: an address, or a name to be resolved. NULL = there is
      * no such node. */
     const char *(*address)(void *ctx, const char *node);
-    /* m->node is proven. */
-    void (*message)(void *ctx, const struct node_message *m);
+    /* m->node is proven. false: it is not safe yet, agents_done() will say when; until then it
+     * is not acked, and comes again should we end before. */
+    bool (*message)(void *ctx, const struct node_message *m, const struct agent_receipt *r);
     /* The node's agent is connected (trouble NULL), is not any more, or was refused, and why. */
     void (*node)(void *ctx, const char *node, const char *trouble);
     /* Somebody at that address could not prove to be a node's agent. May come often. */
@@ -46,6 +54,11 @@ int agents_new(sd_event *event, const struct agents_config *c,
                const struct agents_handlers *handlers, void *ctx, struct agents **ret,
                struct err *e);
 struct agents *agents_free(struct agents *a);
+/* Hears them elsewhere, or with another seal; whom it had is cut off and comes again, but what they
+ * told already stays told. On failure nobody is heard, until it is called again. */
+int agents_move(struct agents *a, const struct agents_config *c, struct err *e);
+
+void agents_done(struct agents *a, const struct agent_receipt *r);
 
 uint16_t agents_port(const struct agents *a); /* where it listens, should the config say 0 */
 void agents_counts(const struct agents *a, struct agents_counts *ret);

@@ -25,9 +25,10 @@ static const char *address_of(void *ctx, const char *node)
     return strcmp(node, "stranger") == 0 ? NULL : own_address ? own_address : node;
 }
 
-static void on_message(void *ctx, const struct node_message *m)
+static bool on_message(void *ctx, const struct node_message *m, const struct agent_receipt *r)
 {
     say(json_pack("{s:o}", "message", node_message_to_json(m)));
+    return true;
 }
 
 static void on_node(void *ctx, const char *node, const char *trouble)

@@ -258,7 +258,7 @@ def test_who_is_believed(place):
     listener = place.listener()
     root = Impostor(place, listener.port)
     first = root.seal()
-    assert root.say(first) == {"ack": 1}
+    assert root.say(first) == {"ack": 1, "origin": 1}
     assert "replayed" in root.say(first)["refused"].lower()
     for impostor, members, why in (
         (Impostor(place, listener.port, user=1), {}, "not sealed by root"),
@@ -269,7 +269,7 @@ def test_who_is_believed(place):
     ):
         assert why in impostor.say(impostor.seal(**members))["refused"]
     other = Impostor(place, listener.port)
-    assert other.say(other.seal()) == {"ack": 1}  # told before: counts as delivered, and is not told
+    assert other.say(other.seal()) == {"ack": 1, "origin": 1}  # told before: counts as delivered, and is not told
     assert "of another node" in other.say(other.seal(node="n2", number=2))["refused"]
     changed = Impostor(place, listener.port)
     assert "refused" in changed.say(changed.seal()[:-20] + "AAAAAAAAAAAAAAAAAAA:")
@@ -292,10 +292,32 @@ def test_another_key_is_refused(place):
 def test_the_address_must_be_the_nodes(place):
     listener = place.listener("own")
     good = Impostor(place, listener.port)
-    assert good.say(good.seal(node="localhost")) == {"ack": 1}
-    for name in ("no-such-node.invalid", "192.0.2.7"):
+    assert good.say(good.seal(node="localhost")) == {"ack": 1, "origin": 1}
+    for name, why in (("no-such-node.invalid", "cannot be looked up now"), ("192.0.2.7", "which is not its address")):
         bad = Impostor(place, listener.port)
-        assert "which is not its address" in bad.say(bad.seal(node=name))["refused"]
+        assert why in bad.say(bad.seal(node=name))["refused"]
+
+
+def test_who_proves_nothing_gets_little(place):
+    """Few connections from one address, and one message, until it was believed."""
+    listener = place.listener()
+    strangers = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(40)]
+    answers = [s.makefile().readline() for s in strangers]
+    assert (answers.count(""), sum("word" in a for a in answers)) == (8, 32)
+    for s in strangers:
+        s.close()
+    await_true("them to be forgotten", lambda: "word" in socket.create_connection(
+        ("127.0.0.1", listener.port)).makefile().readline(), 10, 0.05)
+    hasty = Impostor(place, listener.port)
+    one, two = hasty.seal(), hasty.seal(number=2)
+    hasty.file.write(json.dumps({"sealed": one}) + "\n" + json.dumps({"sealed": two}) + "\n")
+    hasty.file.flush()
+    assert "second message before the first" in hasty.file.readline()
+    patient = Impostor(place, listener.port)
+    assert patient.say(patient.seal(number=1)) == {"ack": 1, "origin": 1}
+    patient.file.write("".join(json.dumps({"sealed": patient.seal(number=n)}) + "\n" for n in (2, 3)))
+    patient.file.flush()
+    assert [json.loads(patient.file.readline())["ack"] for _ in (2, 3)] == [2, 3]
 
 
 def test_a_key_that_others_can_read_is_none(place):

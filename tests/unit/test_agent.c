@@ -11,9 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
@@ -137,23 +139,90 @@ static struct spool *open_spool(usec_t now)
     return s;
 }
 
+/* "ORIGIN/NUMBER TEXT" of what waits, each with a blank behind it. */
+static const char *waiting(const struct spool *s)
+{
+    static char text[256];
+
+    text[0] = '\0';
+    for (uint64_t i = spool_first(s); i < spool_end(s); i++) {
+        const struct spool_message *m = spool_get(s, i);
+        size_t len = strlen(text);
+
+        str_printf(text + len, sizeof(text) - len, "%lld/%llu %s ", (long long)m->origin,
+                   (unsigned long long)m->number, m->text);
+    }
+    return text;
+}
+
 static void test_a_spool_outlives_its_agent(void **state)
 {
     struct spool *s = open_spool(100);
 
     spool_add(s, "one"), spool_add(s, "two"), spool_add(s, "three");
-    assert_int_equal(spool_first(s), 1);
-    assert_string_equal(spool_get(s, 2), "two");
+    assert_string_equal(waiting(s), "100/1 one 100/2 two 100/3 three ");
     spool_free(s);
 
     s = open_spool(200);
-    assert_int_equal(spool_origin(s), 100);
-    assert_int_equal(spool_first(s), 1);
-    assert_int_equal(spool_end(s), 4);
-    spool_ack(s, 7), spool_ack(s, 0); /* nonsense */
-    spool_ack(s, 2);
-    assert_int_equal(spool_first(s), 3);
-    assert_string_equal(spool_get(s, 3), "three");
+    spool_add(s, "four");
+    assert_string_equal(waiting(s), "100/1 one 100/2 two 100/3 three 200/1 four ");
+    spool_ack(s, 100, 7), spool_ack(s, 100, 0), spool_ack(s, 300, 1); /* nonsense */
+    spool_ack(s, 100, 2);
+    assert_string_equal(waiting(s), "100/3 three 200/1 four ");
+    spool_ack(s, 200, 1);
+    spool_free(s);
+
+    s = open_spool(300); /* what was delivered is not told again */
+    assert_string_equal(waiting(s), "");
+    spool_free(s);
+}
+
+/* Whatever a power cut took from the file, and whatever the clock says: no two messages have the
+ * same name, or reknitd would take one for the other. */
+static void test_no_name_is_given_twice(void **state)
+{
+    struct spool *s = open_spool(100);
+    off_t kept;
+    struct stat st;
+
+    spool_add(s, "one");
+    assert_int_equal(stat(path, &st), 0);
+    kept = st.st_size;
+    spool_add(s, "two"), spool_add(s, "three");
+    spool_free(s);
+    assert_int_equal(truncate(path, kept), 0);
+    s = open_spool(50); /* and it is earlier now */
+    spool_add(s, "four");
+    assert_string_equal(waiting(s), "100/1 one 101/1 four ");
+    spool_free(s);
+}
+
+static void let_files_grow(rlim_t bytes)
+{
+    struct rlimit limit = {bytes, RLIM_INFINITY};
+
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void test_a_full_disk(void **state)
+{
+    struct spool *s = open_spool(100);
+    struct stat st;
+
+    signal(SIGXFSZ, SIG_IGN);
+    spool_add(s, "one");
+    assert_int_equal(stat(path, &st), 0);
+    let_files_grow((rlim_t)st.st_size + 5); /* half a line */
+    assert_true(spool_add(s, "two") < 0);
+    assert_true(spool_add(s, "three") < 0);
+    assert_string_equal(waiting(s), "100/1 one 100/2 two 100/3 three ");
+    let_files_grow(RLIM_INFINITY);
+    assert_int_equal(spool_add(s, "four"), 0);
+    spool_ack(s, 100, 1);
+    spool_free(s);
+
+    s = open_spool(200);
+    assert_string_equal(waiting(s), "100/1 one 100/2 two 100/3 three 100/4 four ");
     spool_free(s);
 }
 
@@ -165,22 +234,27 @@ static void test_a_damaged_spool(void **state)
     spool_add(s, "one");
     spool_free(s);
     fd = open(path, O_WRONLY | O_APPEND);
-    assert_int_equal(write(fd, "half a li", 9), 9);
+    assert_int_equal(write(fd, "100 2 half a li", 15), 15);
     close(fd);
     s = open_spool(200);
-    assert_int_equal(spool_end(s), 2);
     spool_add(s, "two");
     spool_free(s);
     s = open_spool(300);
-    assert_string_equal(spool_get(s, 2), "two");
+    assert_string_equal(waiting(s), "100/1 one 200/1 two ");
+    spool_free(s);
+
+    fd = open(path, O_WRONLY | O_APPEND);
+    assert_int_equal(write(fd, "-1 3 x\n", 7), 7);
+    close(fd);
+    s = open_spool(350);
+    assert_string_equal(waiting(s), "100/1 one 200/1 two ");
     spool_free(s);
 
     fd = open(path, O_WRONLY | O_TRUNC);
-    assert_int_equal(write(fd, "reknit-spool -1 x\n", 18), 18);
+    assert_int_equal(write(fd, "something else\n1 1 x\n", 21), 21);
     close(fd);
-    s = open_spool(400); /* another spool: its numbers are other messages */
-    assert_int_equal(spool_origin(s), 400);
-    assert_int_equal(spool_end(s), 1);
+    s = open_spool(400);
+    assert_string_equal(waiting(s), "");
     spool_free(s);
 }
 
@@ -201,7 +275,7 @@ static void test_a_spool_is_bounded(void **state)
     assert_int_equal(spool_end(s) - spool_first(s), SPOOL_BYTES_MAX / 2 / sizeof(text));
     assert_int_equal(stat(path, &st), 0);
     assert_true(st.st_size <= SPOOL_BYTES_MAX);
-    spool_ack(s, spool_end(s) - 1);
+    spool_ack(s, 1, spool_get(s, spool_end(s) - 1)->number);
     assert_int_equal(stat(path, &st), 0);
     assert_true(st.st_size < 100);
     spool_free(s);
@@ -254,6 +328,8 @@ int main(void)
         cmocka_unit_test(test_bad_messages_change_nothing),
         cmocka_unit_test(test_an_agents_signal_is_an_agents),
         cmocka_unit_test_setup_teardown(test_a_spool_outlives_its_agent, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_name_is_given_twice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_full_disk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_damaged_spool, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_spool_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_key, set_up, tear_down),
