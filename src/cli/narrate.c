@@ -156,12 +156,29 @@ static void add_intent(const struct intent_facts *f, struct strbuf *out)
             strbuf_adds(out, " without ");
             add_nodes(f->nodes, f->n_nodes, out);
         }
+        if (f->first)
+            strbuf_adds(out, ", before the others that wait");
         break;
     case INTENT_CANCEL:
         strbuf_adds(out, "asked the scheduler to end it");
         break;
     case INTENT_ARM:
         strbuf_adds(out, "asked the scheduler to let it be queued again");
+        break;
+    case INTENT_RESERVE:
+        strbuf_adds(out, "asked the scheduler to keep its nodes free");
+        break;
+    case INTENT_UNRESERVE:
+        strbuf_adds(out, "gave its nodes back");
+        break;
+    case INTENT_YIELD:
+        strbuf_adds(out, "gave its place before the others back");
+        break;
+    case INTENT_MEND:
+        strbuf_adds(out, "told those that wait for its success once more to wait");
+        break;
+    case INTENT_HOLD:
+        strbuf_adds(out, "asked the scheduler to keep it, held, for somebody to look at");
         break;
     default:
         break;

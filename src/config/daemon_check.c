@@ -387,10 +387,6 @@ static void doubt_what_is_to_come(const struct doubter *d)
 {
     static const char later[] = "has no effect yet in this release";
 
-    if (d->c->keep_place != KEEP_PLACE_NONE)
-        doubt(d, "keep_place: %s", later);
-    if (d->c->hold_on_stop)
-        doubt(d, "hold_on_stop: %s", later);
     if (d->c->webhook.url[0])
         doubt(d, "webhook: %s", later);
 }

@@ -27,7 +27,6 @@ static const struct daemon_config built_in = {
     .state_dir = "/var/lib/reknit",
     .poll = 5 * USEC_PER_SEC,
     .spawner = "/run/reknit/spawner.sock",
-    .keep_place = KEEP_PLACE_NONE,
     .log_level = LOG_LEVEL_INFO,
     .adapter = {.timeout = 30 * USEC_PER_SEC},
     .api = {.socket = "/run/reknit/reknitd.sock"},

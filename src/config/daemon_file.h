@@ -66,9 +66,7 @@ struct daemon_config {
     usec_t poll;
     char spawner[CONFIG_TEXT_MAX]; /* socket; "" = children run as reknitd does */
     char operators[64];            /* group; "" = root and SlurmUser alone */
-    enum keep_place keep_place;
-    bool hold_on_stop;
-    struct command fence; /* "{node}" in it is the node; exit status 0 = it is fenced */
+    struct command fence;          /* "{node}" in it is the node; exit status 0 = it is fenced */
     enum log_level log_level;
     struct {
         struct command command; /* none: the spawner starts it */

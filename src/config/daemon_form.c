@@ -20,11 +20,6 @@ static const char *mode_word(int i)
     return mode_name((enum mode)i);
 }
 
-static const char *place_word(int i)
-{
-    return keep_place_name((enum keep_place)i);
-}
-
 static const char *level_word(int i)
 {
     return log_level_name((enum log_level)i);
@@ -49,8 +44,6 @@ static const char *auth_word(int i)
     X(top, spawner, KEY_TEXT, NULL)                                                                \
     X(top, operators, KEY_TEXT, NULL)                                                              \
     X(top, max_excluded, KEY_COUNT, NULL)                                                          \
-    X(top, keep_place, KEY_WORD, place_word)                                                       \
-    X(top, hold_on_stop, KEY_FLAG, NULL)                                                           \
     X(top, log_level, KEY_WORD, level_word)
 
 #define ADAPTER_KEYS(X) X(adapter, timeout, KEY_TIME, NULL)

@@ -15,6 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char *place_word(int i)
+{
+    return keep_place_name((enum keep_place)i);
+}
+
 /* Order and number: as in the raw structs and the schema below. */
 static const struct key top_keys[] = {
     KEY(KEY_TEXT, policy, name),
@@ -33,6 +38,9 @@ static const struct key top_keys[] = {
     KEY(KEY_TIME, policy, verdict_wait),
     KEY(KEY_TIME, policy, kill_grace),
     KEY(KEY_FLAG, policy, continue_after_time_limit),
+    {"keep_place", KEY_WORD, offsetof(struct policy, keep_place), sizeof(enum keep_place),
+     place_word},
+    KEY(KEY_FLAG, policy, hold_on_stop),
 };
 static const struct key hang_keys[] = {
     KEY(KEY_FLAG, hang_policy, enabled),     KEY(KEY_TIME, hang_policy, timeout_min),
@@ -122,6 +130,8 @@ const cyaml_schema_field_t policy_form_fields[] = {
     VALUE("verdict_wait", raw_policy, 13),
     VALUE("kill_grace", raw_policy, 14),
     VALUE("continue_after_time_limit", raw_policy, 15),
+    VALUE("keep_place", raw_policy, 16),
+    VALUE("hold_on_stop", raw_policy, 17),
     CYAML_FIELD_MAPPING_PTR("hang", CYAML_FLAG_POINTER_NULL | CYAML_FLAG_OPTIONAL,
                             struct raw_policy, hang, hang_fields),
     CYAML_FIELD_MAPPING_PTR("causes", CYAML_FLAG_POINTER_NULL | CYAML_FLAG_OPTIONAL,

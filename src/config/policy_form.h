@@ -7,7 +7,7 @@
 #include "config/keys.h"
 #include "core/model/policy.h"
 
-#define POLICY_FORM_VALUES 16
+#define POLICY_FORM_VALUES 18
 
 /* What libcyaml makes of the fields: texts, NULL = not given. */
 struct raw_policy {

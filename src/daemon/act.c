@@ -66,7 +66,7 @@ static void on_done(void *ctx, enum adapter_outcome outcome, const json_t *answe
                 o);
 }
 
-static void ask(struct daemon *d, const struct event *intent, json_t *request)
+void act_ask(struct daemon *d, const struct event *intent, json_t *request)
 {
     struct deed_open *o = xnew(struct deed_open);
 
@@ -95,7 +95,9 @@ static json_t *running_states(void)
     return json_pack("[s, s, s]", "running", "configuring", "suspended");
 }
 
-static void requeue(struct daemon *d, const struct sched_job *r, const struct event *intent)
+/* special: it waits then, held, for people. */
+static void requeue(struct daemon *d, const struct sched_job *r, const struct event *intent,
+                    bool special)
 {
     json_t *q = request("requeue", r), *states = running_states();
 
@@ -104,7 +106,9 @@ static void requeue(struct daemon *d, const struct sched_job *r, const struct ev
     for (size_t i = 0; i < ARRAY_SIZE(ended); i++)
         json_array_append_new(states, json_string(ended[i]));
     json_object_set_new(q, "expect", expect(r, intent, states));
-    ask(d, intent, q);
+    if (special)
+        json_object_set_new(q, "special_exit", json_true());
+    act_ask(d, intent, q);
 }
 
 static void cancel(struct daemon *d, const struct sched_job *r, const struct event *intent)
@@ -112,7 +116,7 @@ static void cancel(struct daemon *d, const struct sched_job *r, const struct eve
     json_t *q = request("cancel", r);
 
     json_object_set_new(q, "expect", expect(r, intent, running_states()));
-    ask(d, intent, q);
+    act_ask(d, intent, q);
 }
 
 static void arm(struct daemon *d, const struct sched_job *r, const struct event *intent)
@@ -121,7 +125,7 @@ static void arm(struct daemon *d, const struct sched_job *r, const struct event 
 
     json_object_set_new(q, "expect", expect(r, intent, running_states()));
     json_object_set_new(q, "set", json_pack("{s:b}", "requeue", 1));
-    ask(d, intent, q);
+    act_ask(d, intent, q);
 }
 
 static bool is_in(const struct intent_facts *f, const char *node)
@@ -224,8 +228,11 @@ static void amend(struct daemon *d, const struct sched_job *r, const struct even
     json_object_set_new(want, "completing", json_false());
     json_object_set_new(q, "expect", want);
     json_object_set_new(q, "set", settings(&a, r));
+    if (f->first)
+        json_object_set_new(json_object_get(q, "set"), "priority",
+                            json_integer(place_before_all(d, r)));
     sched_watch_each_part(d->sched, r, amend_part, &a);
-    ask(d, intent, q);
+    act_ask(d, intent, q);
 }
 
 /* The note says until when: reknit release-stale frees it after that, should reknitd be gone. */
@@ -237,7 +244,7 @@ static void guard(struct daemon *d, const struct sched_job *r, const struct even
     json_object_set_new(q, "expect", expect(r, intent, running_states()));
     json_object_set_new(
         q, "set", json_pack("{s:b, s:{s:I}}", "held", 1, "admin_comment", "held_until", until));
-    ask(d, intent, q);
+    act_ask(d, intent, q);
 }
 
 static void release(struct daemon *d, const struct sched_job *r, const struct event *intent)
@@ -247,14 +254,14 @@ static void release(struct daemon *d, const struct sched_job *r, const struct ev
     json_array_append_new(states, json_string("pending"));
     json_object_set_new(q, "expect", expect(r, intent, states));
     json_object_set_new(q, "set", json_pack("{s:b, s:n}", "held", 0, "admin_comment"));
-    ask(d, intent, q);
+    act_ask(d, intent, q);
 }
 
 void act_on_intent(struct daemon *d, const struct event *intent)
 {
     const struct sched_job *r = sched_watch_record(d->sched, intent->job);
 
-    if (sched_watch_defer(d->sched, intent))
+    if (sched_watch_defer(d->sched, intent) || place_act(d, r, intent))
         return;
     if (!r) {
         act_report(d, intent, OUTCOME_FAILED, "the scheduler does not know the job");
@@ -262,7 +269,10 @@ void act_on_intent(struct daemon *d, const struct event *intent)
     }
     switch (intent->intended.intent) {
     case INTENT_REQUEUE:
-        requeue(d, r, intent);
+        requeue(d, r, intent, false);
+        break;
+    case INTENT_HOLD:
+        requeue(d, r, intent, true);
         break;
     case INTENT_AMEND:
         amend(d, r, intent);

@@ -179,14 +179,30 @@ static void start_adapter(struct daemon *d)
     d->adapter = adapter_new(d->event, c->n > 0 ? argv : NULL, d->children, &handlers, d->sched);
 }
 
-/* What core works with beside its jobs. It is an input like any other, and told when it is new. */
-static void tell_config(struct daemon *d)
+/* Of a cluster whose size is not known yet, what was said last holds. */
+static uint32_t most_excluded(const struct daemon *d)
+{
+    uint64_t nodes = sched_watch_nodes(d->sched), percent = d->config->max_excluded;
+
+    if (percent == 0 || percent >= 100)
+        return 0;
+    return nodes == 0 ? pump_model(d->pump)->brakes.max_excluded
+                      : (uint32_t)((nodes * percent + 99) / 100);
+}
+
+void daemon_tell_brakes(struct daemon *d)
 {
     const struct model *m = pump_model(d->pump);
     struct event e = {.kind = EVENT_BRAKES, .brakes = d->config->brakes};
 
+    e.brakes.max_excluded = most_excluded(d);
     if (memcmp(&m->brakes, &e.brakes, sizeof(e.brakes)) != 0)
         pump_input(d->pump, &e);
+}
+
+static void tell_config(struct daemon *d)
+{
+    daemon_tell_brakes(d);
     log_set_level(d->config->log_level);
 }
 

@@ -21,6 +21,8 @@
 struct sched_watch;
 struct log_watch;
 struct node_watch;
+struct node_message;
+struct vacated;
 
 struct daemon {
     sd_event *event;
@@ -49,6 +51,9 @@ DEFINE_CLEANUP(struct daemon *, daemon_free);
 /* SIGHUP: what is wrong with the new configuration leaves the old one in force. */
 void daemon_reload(struct daemon *d);
 
+/* What core works with beside its jobs. It is an input like any other, and told when it is new. */
+void daemon_tell_brakes(struct daemon *d);
+
 /* sched.c: looks at the scheduler, again and again, and tells core what it saw. */
 struct sched_watch *sched_watch_new(struct daemon *d);
 struct sched_watch *sched_watch_free(struct sched_watch *w);
@@ -67,7 +72,7 @@ void sched_watch_take(struct sched_watch *w, const json_t *job);
 /* The record of the job of that number, and its key, "" when it is not watched; NULL = none. */
 const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
                                          const char **ret_key);
-bool sched_watch_has_nodes(const struct sched_watch *w);
+size_t sched_watch_nodes(const struct sched_watch *w); /* how many there are; 0 = not known yet */
 /* Where the scheduler reaches the node, as an address or a name; NULL = it has no such node. */
 const char *sched_watch_address(const struct sched_watch *w, const char *node);
 /* How many nodes the job could run on, without those that are excluded in its record or here; -1:
@@ -80,6 +85,13 @@ bool sched_watch_defer(struct sched_watch *w, const struct event *intent);
 /* The further parts of a heterogeneous job. */
 void sched_watch_each_part(const struct sched_watch *w, const struct sched_job *r,
                            void (*fn)(void *ctx, const struct sched_job *part), void *ctx);
+/* All jobs of the scheduler, watched or not. */
+void sched_watch_each(const struct sched_watch *w, void (*fn)(void *ctx, const struct sched_job *r),
+                      void *ctx);
+/* Those nodes of a compressed list that there are, as an array of names; but not those that the
+ * intent names. */
+json_t *sched_watch_nodes_of(const struct sched_watch *w, const char *list,
+                             const struct intent_facts *without);
 /* Seconds that the scheduler's clock is ahead of the pump's. */
 int64_t sched_watch_ahead(const struct sched_watch *w);
 /* "" = none, "" = not known, 0 = never. */
@@ -91,9 +103,19 @@ uint64_t sched_watch_errors(const struct sched_watch *w);
 /* act.c: carries out what core asks of the scheduler. Each result follows a fresh look. */
 void act_on_intent(struct daemon *d, const struct event *intent);
 
+/* Asks the adapter; the answer, and a look behind it, become the intent's result. */
+void act_ask(struct daemon *d, const struct event *intent, json_t *request);
+
 /* The result of an intent. */
 void act_report(struct daemon *d, const struct event *intent, enum outcome outcome,
                 const char *detail);
+
+/* place.c: the place of a job in the queue, and the jobs behind it. */
+bool place_is_outranked(const struct daemon *d, const struct sched_job *r);
+bool place_has_stranded(const struct daemon *d, const struct sched_job *r);
+uint32_t place_before_all(const struct daemon *d, const struct sched_job *r); /* a priority */
+/* Carries the intent out if it is one of these; r may be NULL. */
+bool place_act(struct daemon *d, const struct sched_job *r, const struct event *intent);
 
 /* fence.c: asks the site's own program whether a lost node is really gone. */
 void fence_start(struct daemon *d, const struct event *intent);
@@ -117,5 +139,14 @@ void node_watch_reload(struct node_watch *w);
 /* More of the journal is written. */
 void node_watch_written(struct node_watch *w);
 void node_watch_happened(struct node_watch *w, const struct event *e);
+/* Whether its agent says that nothing of the job is left on the node: then core is told. */
+bool node_watch_fences(struct node_watch *w, const char *key, const char *node);
+
+/* vacated.c: on which nodes nothing of an attempt is left, as their agents say. */
+struct vacated *vacated_new(struct daemon *d);
+struct vacated *vacated_free(struct vacated *v);
+void vacated_message(struct vacated *v, const struct node_message *m);
+bool vacated_fences(struct vacated *v, const char *key, const char *node);
+void vacated_forget(struct vacated *v, const char *key);
 
 #endif

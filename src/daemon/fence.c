@@ -3,7 +3,8 @@
 /* A node that does not answer may still run what it ran. Whether it is off, or cut off from all
  * that matters, only the site can say: by a program of its own, of which status 0 means that
  * nothing runs there any more. It is run without a shell; where its arguments say {node}, that is
- * the node. It may power the node off first. */
+ * the node. It may power the node off first. Where the node's own agent is still heard, and says
+ * that nothing of the job is left, nobody needs to be asked. */
 
 #include "daemon/daemon.h"
 
@@ -47,6 +48,7 @@ static void tell_fenced(struct fencing *f)
     STR_COPY(e.fenced.node, f->intent.intended.nodes[0]);
     STR_COPY(e.fenced.by, "the fence command");
     pump_input(f->d->pump, &e);
+    sched_watch_poke(f->d->sched);
 }
 
 static int on_child_exit(sd_event_source *s, const siginfo_t *si, void *ctx)
@@ -110,6 +112,10 @@ void fence_start(struct daemon *d, const struct event *intent)
     struct fencing *f;
     int r;
 
+    if (node_watch_fences(d->nodes, intent->job, intent->intended.nodes[0])) {
+        act_report(d, intent, OUTCOME_DONE, "its agent says that nothing is left there");
+        return;
+    }
     if (d->config->fence.n == 0) {
         act_report(d, intent, OUTCOME_FAILED,
                    "there is no fence command; the job waits until the node answers, or somebody "

@@ -73,6 +73,7 @@ struct node_watch {
     VEC(struct held) held; /* oldest first */
     VEC(struct told) told; /* likewise */
     struct hearing hearing;
+    struct vacated *vacated;
     uint64_t foreign, lost;            /* messages about jobs of other nodes; beyond HELD_MAX */
     usec_t said_refused, said_ignored; /* monotonic */
     bool failing;                      /* said so */
@@ -263,7 +264,10 @@ static bool on_message(void *ctx, const struct node_message *m, const struct age
 {
     struct node_watch *w = ctx;
     int known;
-    bool done = m->job == 0 || take(w, m, r, &known);
+    bool done;
+
+    vacated_message(w->vacated, m);
+    done = m->job == 0 || take(w, m, r, &known);
 
     if (m->job != 0 && known == -EAGAIN)
         done = !hold(w, m, r);
@@ -352,7 +356,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
 {
     struct node_watch *w = userdata;
 
-    if (sched_watch_has_nodes(w->d->sched))
+    if (sched_watch_nodes(w->d->sched) > 0)
         listen_now(w);
     else
         timer_arm(w->timer, mono_us() + SOON);
@@ -365,6 +369,7 @@ void node_watch_happened(struct node_watch *w, const struct event *e)
     node_watch_written(w);
     if (e->kind != EVENT_JOB_ENDED)
         return;
+    vacated_forget(w->vacated, e->job);
     for (size_t i = 0; i < w->jobs.n; i++) {
         if (streq(w->jobs.v[i].key, e->job)) {
             node_samples_free(w->jobs.v[i].samples);
@@ -413,11 +418,20 @@ void node_watch_reload(struct node_watch *w)
     w->agents = agents_free(w->agents);
 }
 
+bool node_watch_fences(struct node_watch *w, const char *key, const char *node)
+{
+    struct agent_view view;
+
+    return w->agents && agents_look(w->agents, node, &view) == 0 && view.connected &&
+           vacated_fences(w->vacated, key, node);
+}
+
 struct node_watch *node_watch_new(struct daemon *d)
 {
     struct node_watch *w = xnew(struct node_watch);
 
     w->d = d;
+    w->vacated = vacated_new(d);
     w->said_refused = w->said_ignored = -SAY_EVERY;
     if (timer_new(d->event, on_timer, w, &w->timer) < 0 ||
         timer_new(d->event, on_again, w, &w->again) < 0)
@@ -435,6 +449,7 @@ struct node_watch *node_watch_free(struct node_watch *w)
     sd_event_source_disable_unref(w->again);
     VEC_DONE(&w->held);
     VEC_DONE(&w->told);
+    vacated_free(w->vacated);
     VEC_FOREACH (&w->jobs, s)
         node_samples_free(s->samples);
     VEC_DONE(&w->jobs);

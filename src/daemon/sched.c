@@ -130,6 +130,7 @@ static void on_nodes(void *ctx, enum adapter_outcome outcome, const json_t *answ
     if (outcome == ADAPTER_DONE) {
         account(w, &w->of_nodes, w->of_nodes.asked_at);
         sched_nodes_take(w->nodes, answer);
+        daemon_tell_brakes(w->d); /* a share of the nodes */
     }
     if (held) {
         take_jobs(w, held);

@@ -22,6 +22,7 @@ struct watched {
     char key[SCHED_KEY_LEN];
     bool ignored;      /* nobody opted it in */
     bool successor;    /* as in struct look_facts; once seen, it stays */
+    bool over;         /* it had ended before it was looked at, or opted in */
     uint32_t followed; /* the attempt whose logs are read */
     struct job_terms terms;
 };

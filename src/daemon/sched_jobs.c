@@ -157,9 +157,15 @@ int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,
     return sched_nodes_usable(w->nodes, r->partition, r->exclude, without);
 }
 
-bool sched_watch_has_nodes(const struct sched_watch *w)
+json_t *sched_watch_nodes_of(const struct sched_watch *w, const char *list,
+                             const struct intent_facts *without)
 {
-    return sched_nodes_count(w->nodes) > 0;
+    return sched_nodes_listed(w->nodes, list, without);
+}
+
+size_t sched_watch_nodes(const struct sched_watch *w)
+{
+    return w ? sched_nodes_count(w->nodes) : 0;
 }
 
 const char *sched_watch_address(const struct sched_watch *w, const char *node)
@@ -268,13 +274,16 @@ static void follow(struct sched_watch *w, struct watched *x)
 static void translate(struct sched_watch *w, struct watched *x)
 {
     const struct model *m = pump_model(w->d->pump);
-    struct sched_around around = {.successor = x->successor};
+    struct sched_around around = {.over = x->over, .successor = x->successor};
+    const struct job *j = model_job(m, x->key);
 
     if (x->ignored)
         return;
-    around.down_node = sched_nodes_down_of(w->nodes, ran_on(x->r, model_job(m, x->key)));
-    around.lost_node = sched_nodes_silent_of(w->nodes, runs_on(x->r, model_job(m, x->key)));
-    if (!model_job(m, x->key)) {
+    around.down_node = sched_nodes_down_of(w->nodes, ran_on(x->r, j));
+    around.lost_node = sched_nodes_silent_of(w->nodes, runs_on(x->r, j), j);
+    around.outranked = place_is_outranked(w->d, x->r);
+    around.stranded = place_has_stranded(w->d, x->r);
+    if (!j) {
         sched_translate(x->r, &around, NULL, x->key, emit, w);
         tell_terms(w, x);
     }
@@ -288,6 +297,7 @@ static void begin(struct sched_watch *w, struct watched *x)
 {
     if (!recall_key(w, x->r, x->key))
         sched_job_key(x->r, x->key);
+    x->over = !w->full && sched_has_ended(x->r->state);
     set_terms(w, x);
     if (!x->ignored && model_job(pump_model(w->d->pump), x->key))
         tell_terms(w, x);
@@ -325,6 +335,13 @@ void sched_watch_each_part(const struct sched_watch *w, const struct sched_job *
     VEC_FOREACH (&w->jobs, x)
         if (is_further_part((*x)->r) && (*x)->r->het_leader == r->id)
             fn(ctx, (*x)->r);
+}
+
+void sched_watch_each(const struct sched_watch *w, void (*fn)(void *ctx, const struct sched_job *r),
+                      void *ctx)
+{
+    VEC_FOREACH (&w->jobs, x)
+        fn(ctx, (*x)->r);
 }
 
 /* Noted while it waits: once it has begun, it does not say any more what it waited for. */
@@ -451,6 +468,7 @@ bool sched_jobs_press(const struct sched_watch *w)
 void sched_watch_reload(struct sched_watch *w)
 {
     VEC_FOREACH (&w->jobs, x) {
+        (*x)->over |= (*x)->ignored && sched_has_ended((*x)->r->state);
         set_terms(w, *x);
         if (!(*x)->ignored && model_job(pump_model(w->d->pump), (*x)->key))
             tell_terms(w, *x);

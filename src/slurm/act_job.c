@@ -207,6 +207,10 @@ static int set_priority(struct update *u, const json_t *v, struct err *e)
 {
     if (u->message.priority != NO_VAL)
         return err_set(e, -EINVAL, "held and priority exclude each other");
+    if (json_is_null(v)) { /* the one that Slurm gives it */
+        u->message.priority = INFINITE;
+        return 0;
+    }
     if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) >= NO_VAL)
         return err_set(e, -EINVAL, "priority is no number above 0");
     u->message.priority = (uint32_t)json_integer_value(v);

@@ -48,6 +48,8 @@ static const struct {
     {"update", update_answer},
     {"cancel", cancel_answer},
     {"node", node_set_answer},
+    {"reserve", reserve_answer},
+    {"unreserve", unreserve_answer},
 };
 
 void adapter_answer(struct adapter *a, const struct request *r, struct answer *ret)

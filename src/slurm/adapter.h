@@ -29,7 +29,7 @@ struct nodes *nodes_new(void);
 struct nodes *nodes_free(struct nodes *n);
 void nodes_answer(struct nodes *n, const struct request *r, struct answer *ret);
 
-/* The rest (jobs.c, nodes.c, places.c, steps.c, conf.c, act_job.c, act_node.c). */
+/* The rest (jobs.c, nodes.c, places.c, steps.c, conf.c, act_job.c, act_node.c, act_place.c). */
 void job_answer(const struct request *r, struct answer *ret);
 void node_answer(const struct request *r, struct answer *ret);
 void partitions_answer(const struct request *r, struct answer *ret);
@@ -42,6 +42,8 @@ void requeue_answer(const struct request *r, struct answer *ret);
 void update_answer(const struct request *r, struct answer *ret);
 void cancel_answer(const struct request *r, struct answer *ret);
 void node_set_answer(const struct request *r, struct answer *ret);
+void reserve_answer(const struct request *r, struct answer *ret);
+void unreserve_answer(const struct request *r, struct answer *ret);
 
 /* One job or node as it is now (jobs.c, nodes.c); false: ret tells why not. The record is within
  * *ret_list, for job_list_free() or slurm_free_node_info_msg(). */

@@ -69,6 +69,7 @@ static void emit_seen(struct translation *t)
     f->uid = r->uid != (uid_t)-1 ? r->uid : 0;
     STR_COPY(f->label, r->label);
     f->interactive = !r->batch;
+    f->over = t->around->over;
     emit(t, &e);
 }
 
@@ -103,6 +104,8 @@ static struct look_facts look_of(const struct translation *t)
         .constrained = streq(r->reason_kind, "constraints"),
         .requeueable = r->batch && r->requeue,
         .successor = t->around->successor,
+        .stranded = t->around->stranded,
+        .outranked = t->around->outranked,
         .restarts = r->restarts,
         .tasks = r->n_tasks,
         .submitted = from_seconds(r->submit),

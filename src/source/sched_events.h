@@ -17,7 +17,8 @@ struct sched_around {
     const char *down_node; /* of the job's nodes, one that is down; "" = none */
     const char *lost_node; /* of the nodes that the attempt runs on, or the last one ran on, one
                               that does not answer; "" = none */
-    bool successor;        /* as in struct look_facts */
+    bool over;             /* it had ended before anybody looked */
+    bool successor, stranded, outranked; /* as in struct look_facts */
 };
 
 /* j: what core knows, NULL = nothing yet. Returns whether anything was emitted. */

@@ -126,6 +126,7 @@ static void parse_numbers(const json_t *j, struct sched_job *r)
     r->n_nodes = count(j, "n_nodes");
     r->n_tasks = count(j, "n_tasks");
     r->gpus = count(j, "gpus");
+    r->priority = (uint32_t)number(j, "priority", 0, UINT32_MAX);
     r->submit = number(j, "submit", 0, latest);
     r->eligible = number(j, "eligible", 0, latest);
     r->start = number(j, "start", 0, latest);

@@ -22,7 +22,7 @@ struct sched_job {
     uint32_t het_leader, het_offset; /* het_leader 0 = not heterogeneous */
     bool batch, requeue, completing, held;
     enum sched_state state; /* SCHED_NONE: a state without a word for it */
-    uint32_t restarts, n_nodes, n_tasks, gpus;
+    uint32_t restarts, n_nodes, n_tasks, gpus, priority;
     int64_t submit, eligible, start, end; /* seconds since 1970; 0 = none */
     int32_t exit_code, exit_signal;
     json_t *exclude, *required; /* arrays of names, owned */

@@ -267,6 +267,17 @@ int sched_nodes_usable(const struct sched_nodes *t, const char *partition, const
     return n;
 }
 
+json_t *sched_nodes_listed(const struct sched_nodes *t, const char *hosts,
+                           const struct intent_facts *without)
+{
+    json_t *list = json_array();
+
+    VEC_FOREACH (&t->nodes, x)
+        if (hostlist_has(hosts, x->name) && !is_without(without, x->name))
+            json_array_append_new(list, json_string(x->name));
+    return list;
+}
+
 static const char *one_of(const names *v, const char *hosts)
 {
     VEC_FOREACH (v, name)
@@ -280,9 +291,19 @@ const char *sched_nodes_down_of(const struct sched_nodes *t, const char *hosts)
     return one_of(&t->down, hosts);
 }
 
-const char *sched_nodes_silent_of(const struct sched_nodes *t, const char *hosts)
+const char *sched_nodes_silent_of(const struct sched_nodes *t, const char *hosts,
+                                  const struct job *j)
 {
-    return one_of(&t->silent, hosts);
+    const char *fenced = "";
+
+    VEC_FOREACH (&t->silent, name) {
+        if (!hostlist_has(hosts, *name))
+            continue;
+        if (!j || !sched_is_fenced(j, *name))
+            return *name;
+        fenced = *name;
+    }
+    return fenced;
 }
 
 bool sched_nodes_has_news(const struct sched_nodes *t)

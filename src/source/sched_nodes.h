@@ -7,7 +7,7 @@
  * looked at again. A cluster has ten thousand of them, and a few in trouble. */
 
 #include "base/cleanup.h"
-#include "core/model/event.h"
+#include "core/state/state.h"
 
 #include <jansson.h>
 
@@ -26,9 +26,15 @@ const char *sched_nodes_address(const struct sched_nodes *t, const char *name);
 int sched_nodes_usable(const struct sched_nodes *t, const char *partition, const json_t *exclude,
                        const struct intent_facts *without);
 
+/* Those of a (compressed) list that there are, without those of the intent: an array of names. */
+json_t *sched_nodes_listed(const struct sched_nodes *t, const char *hosts,
+                           const struct intent_facts *without);
+
 /* One of that (compressed) list that is down, or that does not answer; "" = none. */
 const char *sched_nodes_down_of(const struct sched_nodes *t, const char *hosts);
-const char *sched_nodes_silent_of(const struct sched_nodes *t, const char *hosts);
+/* ... j: rather one that is not fenced for it; may be NULL. */
+const char *sched_nodes_silent_of(const struct sched_nodes *t, const char *hosts,
+                                  const struct job *j);
 
 /* Whether one of that list went down, came back, fell silent or answered again since the last
  * call of sched_nodes_news_done(). */

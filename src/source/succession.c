@@ -7,24 +7,29 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "afterany:25" and "afternotok:25_*" start when job 25 fails, and would run beside it then. */
-static bool waits_for_failure(const char *dependency, uint32_t id)
+/* list: "25(failed):26_*", up to the end of its kind. */
+static bool lists(const char *list, size_t length, uint32_t id)
 {
-    static const char *const kinds[] = {"afterany:", "afternotok:"};
     char number[16];
     size_t n;
 
     STR_PRINTF(number, "%" PRIu32, id);
     n = strlen(number);
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-        for (const char *s = dependency; (s = strstr(s, kinds[i])); s++) {
-            const char *list = s + strlen(kinds[i]);
-            size_t length = strcspn(list, ",?");
+    for (const char *p = list; p < list + length; p += strcspn(p, ":") + 1)
+        if (strncmp(p, number, n) == 0 && !(p[n] >= '0' && p[n] <= '9'))
+            return true;
+    return false;
+}
 
-            for (const char *p = list; p < list + length; p += strcspn(p, ":") + 1)
-                if (strncmp(p, number, n) == 0 && !(p[n] >= '0' && p[n] <= '9'))
-                    return true;
-        }
+static bool waits_for(const char *dependency, const char *kind, const struct sched_job *r)
+{
+    for (const char *s = dependency; (s = strstr(s, kind)); s++) {
+        const char *list = s + strlen(kind);
+        size_t length = strcspn(list, ",?");
+
+        if (lists(list, length, r->id) || (r->array_id && lists(list, length, r->array_id)))
+            return true;
+    }
     return false;
 }
 
@@ -33,9 +38,9 @@ bool sched_job_succeeds(const struct sched_job *next, const struct sched_job *r)
     if (next == r || (next->array_id != 0 && next->array_id == r->array_id) ||
         (next->het_leader != 0 && next->het_leader == r->het_leader))
         return false;
-    if (*next->dependency && (waits_for_failure(next->dependency, r->id) ||
-                              (r->array_id && waits_for_failure(next->dependency, r->array_id))))
-        return true;
+    if (waits_for(next->dependency, "afterany:", r) ||
+        waits_for(next->dependency, "afternotok:", r))
+        return true; /* it starts when r fails */
     return next->state == SCHED_PENDING && next->uid == r->uid && streq(next->name, r->name) &&
            next->submit >= r->submit && next->restarts == 0;
 }
@@ -43,4 +48,24 @@ bool sched_job_succeeds(const struct sched_job *next, const struct sched_job *r)
 bool sched_job_waits_for_failure(const struct sched_job *next)
 {
     return strstr(next->dependency, "afterany:") || strstr(next->dependency, "afternotok:");
+}
+
+bool sched_job_is_stranded(const struct sched_job *next, const struct sched_job *r)
+{
+    return next->state == SCHED_PENDING && next->uid == r->uid &&
+           streq(next->reason_kind, "dependency-never") &&
+           (waits_for(next->dependency, "afterok:", r) ||
+            waits_for(next->dependency, "aftercorr:", r));
+}
+
+void sched_job_dependency_anew(const struct sched_job *next, struct strbuf *out)
+{
+    for (const char *s = next->dependency; *s;) {
+        size_t n = strcspn(s, "(");
+
+        strbuf_add(out, s, n);
+        s += n;
+        s += strcspn(s, ")");
+        s += *s == ')';
+    }
 }

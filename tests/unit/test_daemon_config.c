@@ -80,8 +80,7 @@ static void the_shipped_file_names_every_key(void **state)
 static const char everything[] =
     "mode: act\nopt_in: true\npolicy: big\nwatch_all: false\n"
     "aps_comments: false\ncluster: alpha\nstate_dir: /srv/it's\npoll: 1500ms\nspawner: ''\n"
-    "operators: hpc-ops\nkeep_place: reservation\n"
-    "hold_on_stop: true\nfence: [/sbin/fence, -n, '{node}']\nlog_level: debug\n"
+    "operators: hpc-ops\nfence: [/sbin/fence, -n, '{node}']\nlog_level: debug\n"
     "adapter: {command: [/usr/libexec/x, --fake], timeout: 2s}\n"
     "api: {socket: /tmp/s, listen: '[::]:99', tls_cert: /c, tls_key: /k, token_file: /t}\n"
     "agents: {listen: '10.0.0.1:7', auth: key, key_file: /key, munge_socket: /munge}\n"
@@ -95,7 +94,8 @@ static const char everything[] =
     "policy: standard}\n"
     "  - {}\n"
     "policies:\n"
-    "  - {name: big, users: true, policy: {max_restarts: 99, hang: {enabled: false}, "
+    "  - {name: big, users: true, policy: {max_restarts: 99, keep_place: reservation, "
+    "hold_on_stop: true, hang: {enabled: false}, "
     "causes: {network: {retries: 7}}}}\n";
 
 static void what_is_written_is_read_again(void **state)

@@ -40,9 +40,9 @@ static void test_who_is_in_trouble(void **state)
 
     assert_int_equal(sched_nodes_count(t), 4);
     assert_string_equal(sched_nodes_down_of(t, "n[1-4]"), "n2");
-    assert_string_equal(sched_nodes_silent_of(t, "n[1-4]"), "n4");
+    assert_string_equal(sched_nodes_silent_of(t, "n[1-4]", NULL), "n4");
     assert_string_equal(sched_nodes_down_of(t, "n[3-4]"), "");
-    assert_string_equal(sched_nodes_silent_of(t, ""), "");
+    assert_string_equal(sched_nodes_silent_of(t, "", NULL), "");
     assert_string_equal(sched_nodes_address(t, "n3"), "10.0.0.3");
     assert_null(sched_nodes_address(t, "n5"));
     sched_nodes_free(t);
@@ -89,7 +89,7 @@ static void test_a_new_list(void **state)
     assert_true(sched_nodes_news_of(t, "n5"));
     assert_false(sched_nodes_news_of(t, "n4"));
     assert_string_equal(sched_nodes_down_of(t, "n[1-5]"), "n5");
-    assert_string_equal(sched_nodes_silent_of(t, "n[1-5]"), "n4");
+    assert_string_equal(sched_nodes_silent_of(t, "n[1-5]", NULL), "n4");
     sched_nodes_free(t);
 }
 

@@ -164,13 +164,88 @@ static void expect_start_now(struct world *w)
 static void it_starts_when_the_node_is_fenced(void **state)
 {
     struct world *w = *state;
+    struct look_facts l = wait_for_node(w);
 
-    wait_for_node(w);
     world_wait(w, MIN);
     fenced(w, "n3"); /* another one */
     assert_true(world_intent(w, INTENT_AMEND)->intended.not_before > w->now + MIN);
     fenced(w, "n2");
+    look_at(w, l);
     expect_start_now(w);
+}
+
+/* Which of them a look names is not known beforehand. */
+static void it_starts_when_all_lost_nodes_are_fenced(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = wait_for_node(w);
+    int amended;
+
+    world_wait(w, MIN);
+    amended = asked(w, INTENT_AMEND);
+    fenced(w, "n2");
+    assert_int_equal(asked(w, INTENT_AMEND), amended); /* not before it was looked again */
+    STR_COPY(l.lost_node, "n3");
+    look_at(w, l);
+    assert_int_equal(asked(w, INTENT_AMEND), amended);
+    answer(w, INTENT_FENCE, OUTCOME_DONE);
+    look_at(w, l);
+    assert_string_equal(world_intent(w, INTENT_FENCE)->intended.nodes[0], "n3");
+    fenced(w, "n3");
+    look_at(w, l);
+    expect_start_now(w);
+}
+
+/* That it was back for a moment proves nothing about the ranks that ran on. */
+static void a_running_job_is_guarded_again(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+
+    look_lost(w, SCHED_RUNNING, 0, false);
+    answer(w, INTENT_GUARD, OUTCOME_DONE);
+    look_lost(w, SCHED_RUNNING, 0, true);
+    l.held = true;
+    look_at(w, l);
+    answer(w, INTENT_RELEASE, OUTCOME_DONE);
+    look(w, SCHED_RUNNING, 0);
+    look_lost(w, SCHED_RUNNING, 0, false);
+    assert_int_equal(asked(w, INTENT_GUARD), 2);
+}
+
+/* What a job prints about nodes must not make it wait: that holds for its own delay, too. */
+static void text_about_a_lost_node_keeps_no_delay(void **state)
+{
+    struct world *w = *state;
+    usec_t begin;
+
+    world_step(w, 1);
+    world_root(w, "some.text", CAUSE_NODE_FAILURE);
+    end_attempt(w, SCHED_FAILED, 1);
+    begin = w->now + 121 * S;
+    grant_requeue(w, begin - begin % S);
+    world_wait(w, 20 * S);
+    assert_int_equal(asked(w, INTENT_AMEND), 1);
+    assert_true(world_intent(w, INTENT_AMEND)->intended.not_before <= w->now);
+}
+
+static void a_privileged_word_of_it_keeps_the_delay(void **state)
+{
+    struct world *w = *state;
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_SCHEDULER);
+    usec_t begin;
+
+    s.role = ROLE_ROOT;
+    s.cause = CAUSE_NODE_FAILURE;
+    s.confidence = 98;
+    STR_COPY(s.signature, "scheduler.node_fail");
+    world_step(w, 1);
+    world_signal(w, s);
+    end_attempt(w, SCHED_FAILED, 1);
+    begin = w->now + 121 * S;
+    grant_requeue(w, begin - begin % S);
+    world_wait(w, 2 * MIN);
+    assert_int_equal(asked(w, INTENT_AMEND), 0);
 }
 
 static void it_starts_when_the_node_is_back(void **state)
@@ -227,6 +302,10 @@ int main(void)
         IN(act, its_start_is_moved_before_it_is_released),
         IN(act, it_is_moved_again_and_again),
         IN(act, it_starts_when_the_node_is_fenced),
+        IN(act, it_starts_when_all_lost_nodes_are_fenced),
+        IN(act, a_running_job_is_guarded_again),
+        IN(act, text_about_a_lost_node_keeps_no_delay),
+        IN(act, a_privileged_word_of_it_keeps_the_delay),
         IN(act, it_starts_when_the_node_is_back),
         IN(act, whether_it_is_fenced_is_asked_now_and_then),
         IN(act, an_ended_job_is_requeued_when_it_is_complete),

@@ -92,7 +92,13 @@ enum intent {
     INTENT_ARM,     /* let the scheduler requeue it, should that become necessary */
     INTENT_FENCE, /* find out whether anything still runs on `nodes`; the result: FENCED, or not */
     INTENT_GUARD, /* of a running job: were it requeued now, let it not start by itself */
-    INTENT_RELEASE, /* the end of that */
+    INTENT_RELEASE,   /* the end of that */
+    INTENT_RESERVE,   /* keep its nodes, but for `nodes`, free of jobs: by `reservation` */
+    INTENT_UNRESERVE, /* the end of that */
+    INTENT_YIELD,     /* it has begun: it goes before nobody any more */
+    INTENT_MEND, /* those that wait for its success, and were told that it would never come: once
+                    more */
+    INTENT_HOLD, /* have the scheduler keep it, held, as a special case: for people */
     INTENT_MAX,
     INTENT_INVALID = -EINVAL,
 };
@@ -141,6 +147,7 @@ struct job_facts {
     char label[32];   /* as people write that: "25_3" of an array */
     uint32_t uid;     /* of its user; 0 = root, or not known */
     bool interactive; /* srun, salloc: nothing can start it again */
+    bool over;        /* it had ended before reknit looked for the first time */
 };
 
 /* As in core/state/timing.h. */
@@ -199,6 +206,8 @@ struct intent_facts {
     char without[DEVICES_MAX][DEVICE_NAME_LEN];
     uint32_t n_nodes; /* INTENT_AMEND: as in the decision */
     char nodes[KEPT_OUT_MAX][NODE_NAME_LEN];
+    bool first;                        /* INTENT_AMEND: before the others that wait */
+    char reservation[RESERVATION_LEN]; /* INTENT_RESERVE, UNRESERVE: its name */
     uint32_t restarts; /* of the scheduler's: what it says must still be so, or nothing is done */
 };
 

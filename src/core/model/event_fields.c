@@ -82,6 +82,7 @@ WORDS(intent);
 WORDS(layer);
 WORDS(outcome);
 WORDS(mode);
+WORDS(keep_place);
 WORDS(phase);
 WORDS(provenance);
 WORDS(request);
@@ -113,6 +114,8 @@ static const struct field policy_fields[] = {
     NUMBER(struct policy, max_without_step),
     NUMBER(struct policy, same_step_retries),
     NUMBER(struct policy, continue_after_time_limit),
+    WORD(struct policy, keep_place, keep_place),
+    NUMBER(struct policy, hold_on_stop),
     NUMBER(struct policy, max_waste),
     NUMBER(struct policy, waste_floor),
     NUMBER(struct policy, max_node_restarts_per_day),
@@ -150,6 +153,7 @@ static const struct field job_facts_fields[] = {
     TEXT(struct job_facts, label),
     NUMBER(struct job_facts, uid),
     NUMBER(struct job_facts, interactive),
+    NUMBER(struct job_facts, over),
     END,
 };
 
@@ -347,6 +351,8 @@ static const struct field intended_fields[] = {
     NUMBER_OR(struct intent_facts, after_step, STEP_NONE),
     LIST(struct intent_facts, without, n_without, FIELD_TEXT),
     LIST(struct intent_facts, nodes, n_nodes, FIELD_TEXT),
+    NUMBER(struct intent_facts, first),
+    TEXT(struct intent_facts, reservation),
     NUMBER(struct intent_facts, restarts),
     END,
 };
@@ -385,6 +391,8 @@ static const struct field look_fields[] = {
     NUMBER(struct look_facts, constrained),
     NUMBER(struct look_facts, requeueable),
     NUMBER(struct look_facts, successor),
+    NUMBER(struct look_facts, stranded),
+    NUMBER(struct look_facts, outranked),
     TEXT(struct look_facts, reason),
     NUMBER(struct look_facts, restarts),
     NUMBER(struct look_facts, tasks),
@@ -409,6 +417,7 @@ static const struct field brakes_fields[] = {
     NUMBER(struct brakes, actions_per_hour),
     NUMBER(struct brakes, actions_per_partition_hour),
     NUMBER(struct brakes, exclusions_per_node_hour),
+    NUMBER(struct brakes, max_excluded),
     NUMBER(struct brakes, storm_jobs),
     NUMBER(struct brakes, storm_window),
     NUMBER(struct brakes, storm_per_minute),

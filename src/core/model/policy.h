@@ -41,6 +41,9 @@ struct policy {
     uint32_t same_step_retries;     /* of a failure of the program or its numbers that comes back at
                                        one step, if that is more than its cause's retries */
     bool continue_after_time_limit; /* of a scheduler: queue it again for the rest of its work */
+    enum keep_place keep_place;     /* of a scheduler: what is done about the place that a requeue
+                                       gives up */
+    bool hold_on_stop;  /* of a scheduler: a job that is stopped waits, held, to be looked at */
     uint32_t max_waste; /* percent of the GPU time of the last 24 h that may lead to nothing; 0, 100
                            = all of it */
     usec_t waste_floor; /* ... looked at from so much of it on */

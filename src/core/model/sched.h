@@ -9,9 +9,11 @@
 #include "base/time.h"
 #include "core/model/signal.h"
 
-#define KEPT_OUT_MAX 16 /* nodes that one job is kept away from */
-#define REASON_LEN   64
-#define LAYOUT_LEN   512 /* of a compressed list of hosts */
+#define KEPT_OUT_MAX       16 /* nodes that one job is kept away from */
+#define REASON_LEN         64
+#define RESERVATION_LEN    48
+#define RESERVATION_PREFIX "reknit-" /* then the job's number, a dash, and its restarts */
+#define LAYOUT_LEN         512       /* of a compressed list of hosts */
 
 enum sched_state {
     SCHED_NONE, /* no scheduler, or nothing seen of it yet */
@@ -46,6 +48,8 @@ struct look_facts {
     bool requeueable; /* the scheduler would start it again: a batch job that did not refuse it */
     bool successor;   /* jobs that started because it failed, or one of the same user and name that
                          waits, would run beside a restarted one */
+    bool stranded;    /* jobs that waited for its success were told that it never comes */
+    bool outranked;   /* it was queued again, and another that waits comes before it */
     char reason[REASON_LEN];       /* the scheduler's own word for why it waits or ended */
     uint32_t restarts;             /* how often it was requeued */
     uint32_t tasks;                /* of its present step, 0 = not known */
@@ -64,6 +68,7 @@ struct brakes {
     uint32_t actions_per_hour;
     uint32_t actions_per_partition_hour;
     uint32_t exclusions_per_node_hour; /* jobs that one node is kept away from */
+    uint32_t max_excluded;             /* nodes that are kept out of anything at once */
     uint32_t storm_jobs;               /* interrupted within storm_window: one event, not many */
     usec_t storm_window;
     uint32_t storm_per_minute; /* actions while a storm lasts */

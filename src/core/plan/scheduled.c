@@ -18,6 +18,7 @@
 #include "core/plan/scheduled.h"
 
 #include "core/plan/lost.h"
+#include "core/plan/place.h"
 
 #include "base/str.h"
 
@@ -54,6 +55,11 @@ bool plan_sched_may_act(const struct model *m, const struct job *j, char *ret, s
         return true;
     if (s->mode == MODE_PROPOSE || decided == MODE_PROPOSE)
         return say(ret, size, "it waits for approval");
+    if (s->over)
+        return say(ret, size,
+                   "it had ended before reknit looked for the first time: whoever waited for it "
+                   "may have done "
+                   "something else meanwhile, so it waits for approval");
     if (s->look.successor)
         return say(ret, size,
                    "another job that waited for its end would run beside it: it waits "
@@ -91,7 +97,8 @@ static bool wants_requeue(const struct model *m, const struct job *j)
     return is_decided(j) && action_restarts(j->attempt.decision.action) && !s->requeue_asked &&
            !s->look_due && !j->start_failed && !j->requested && !sched_was_requeued(j) &&
            can_be_requeued(&s->look) && !lost_would_start_beside_itself(j) &&
-           !(s->look.completing && s->not_while_completing) && plan_sched_may_act(m, j, NULL, 0);
+           !(s->look.completing && s->not_while_completing) && !job_awaits(j, INTENT_RESERVE) &&
+           plan_sched_may_act(m, j, NULL, 0);
 }
 
 static usec_t longer_of(usec_t a, usec_t b)
@@ -119,8 +126,8 @@ static usec_t start_time(const struct model *m, const struct job *j)
     const struct attempt *a = &j->attempt;
     usec_t early = s->pending_since + m->brakes.early_start;
     usec_t wanted = a->decided_at + a->decision.delay;
-    bool fenced = s->fenced[0] != '\0';
-    bool lost = !fenced && (s->node_lost || a->incident.cause == CAUSE_NODE_FAILURE);
+    bool fenced = s->n_fenced > 0;
+    bool lost = !fenced && (s->node_lost || a->node_failed);
 
     if (sched_lost_node(j))
         return lost_start_time(m, j);
@@ -155,7 +162,8 @@ static bool may_amend(const struct model *m, const struct job *j)
     return is_decided(j) && action_restarts(j->attempt.decision.action) && s->amend_due &&
            s->amends < AMENDS_MAX && s->pending_since != USEC_NEVER &&
            (!s->look.held || s->guarded) && !s->look.constrained && !j->requested &&
-           !job_awaits(j, INTENT_AMEND) && plan_sched_may_act(m, j, NULL, 0);
+           !job_awaits(j, INTENT_AMEND) && !job_awaits(j, INTENT_RESERVE) &&
+           plan_sched_may_act(m, j, NULL, 0);
 }
 
 /* The scheduler would start it too early, or on a node that is to be kept out. */
@@ -163,7 +171,7 @@ static bool lacks_something(const struct model *m, const struct job *j)
 {
     usec_t start = start_time(m, j);
 
-    return (!j->sched.in_force && sched_lacks_exclusions(j)) ||
+    return (!j->sched.in_force && sched_lacks_exclusions(j)) || place_should_be_first(m, j) ||
            (j->sched.look.begin + START_SLACK < start && start > m->now);
 }
 
@@ -208,6 +216,7 @@ static void fill_amendment(const struct model *m, const struct job *j, struct in
     *ret = (struct intent_facts){.intent = INTENT_AMEND,
                                  .not_before = begin_to_ask_for(m, j),
                                  .after_step = STEP_NONE,
+                                 .first = place_should_be_first(m, j),
                                  .restarts = s->look.restarts};
     if (s->look.constrained || s->nodes_refused)
         return; /* none of ours any more */
@@ -231,6 +240,25 @@ static bool wants_end(const struct model *m, const struct job *j)
            plan_sched_may_act(m, j, NULL, 0);
 }
 
+/* What was stopped after a failure; who ended it himself, or planned its end, need not look. */
+static bool wants_hold(const struct model *m, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+    enum cause cause = j->attempt.incident.cause;
+    bool failed = cause != CAUSE_CANCELLED && cause != CAUSE_TIME_LIMIT && cause != CAUSE_NONE;
+
+    return j->state == JOB_DECIDED && j->attempt.decision.action == ACTION_STOP && s->of_verdict &&
+           failed && policy_of(m, j)->hold_on_stop && s->holds == 0 && !s->look_due &&
+           !j->requested && s->look.requeueable && can_be_requeued(&s->look) &&
+           (!runs(j) || j->attempt.hung || j->attempt.crashed) && !sched_was_requeued(j) &&
+           plan_sched_may_act(m, j, NULL, 0);
+}
+
+static usec_t hold_due(const struct model *m, const struct job *j)
+{
+    return wants_hold(m, j) ? brakes_free_at(m, j) : USEC_NEVER;
+}
+
 static usec_t cancel_due(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
@@ -239,7 +267,9 @@ static usec_t cancel_due(const struct model *m, const struct job *j)
         return USEC_NEVER;
     if (s->unwanted)
         return m->now;
-    return wants_end(m, j) ? brakes_free_at(m, j) : USEC_NEVER;
+    return wants_end(m, j) && !wants_hold(m, j) && !job_awaits(j, INTENT_HOLD)
+               ? brakes_free_at(m, j)
+               : USEC_NEVER;
 }
 
 static bool wants_arming(const struct model *m, const struct job *j)
@@ -291,6 +321,10 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
         return ask(ret, INTENT_ARM, j);
     if (m->now >= cancel_due(m, j))
         return ask(ret, INTENT_CANCEL, j);
+    if (m->now >= hold_due(m, j))
+        return ask(ret, INTENT_HOLD, j);
+    if (place_intent(m, j, ret))
+        return true;
     if (lost_wants_guard(m, j))
         return ask(ret, INTENT_GUARD, j);
     if (wants_release(m, j))
@@ -315,6 +349,10 @@ static bool is_over(const struct job *j)
     enum action action = j->attempt.decision.action;
     const struct look_facts *look = &j->sched.look;
 
+    if (job_awaits(j, INTENT_HOLD))
+        return false;
+    if (j->state == JOB_DECIDED && j->sched.held_for_people && look->held && !look->completing)
+        return true;
     return j->state == JOB_DECIDED && (action == ACTION_STOP || action == ACTION_COMPLETE) &&
            sched_has_ended(look->state) && !look->completing &&
            (look->state == SCHED_CANCELLED || !sched_was_requeued(j));
@@ -328,6 +366,7 @@ usec_t plan_sched_due(const struct model *m, const struct job *j)
 
     if (is_over(j) && !j->sched.look_due && !job_awaits(j, INTENT_REQUEUE))
         waiting = sooner(waiting, j->sched.doubt_until);
+    asking = sooner(sooner(asking, hold_due(m, j)), place_due(m, j));
     return sooner(sooner(sooner(asking, amending), waiting), fence_due(m, j));
 }
 
@@ -337,5 +376,7 @@ bool plan_sched_ended(const struct model *m, const struct job *j)
 {
     if (j->sched.look.state == SCHED_FORGOTTEN)
         return is_decided(j);
+    if (hold_due(m, j) != USEC_NEVER)
+        return false;
     return is_over(j) && !sched_is_in_doubt(m, j);
 }

@@ -135,6 +135,41 @@ static bool may_keep_out(const struct model *m, const char *node)
     return model_room_at(m, DEED_EXCLUDED, node, USEC_PER_HOUR, limit) <= m->now;
 }
 
+static bool is_kept_out(const struct model *m, const struct job *j, const char *node)
+{
+    if (j->state == JOB_ENDED)
+        return false;
+    for (uint32_t i = 0; i < j->sched.n_kept; i++)
+        if (j->sched.kept[i].until > m->now && streq(j->sched.kept[i].node, node))
+            return true;
+    return false;
+}
+
+/* ... by a job before this one, so that each node is counted once. */
+static bool is_kept_out_before(const struct model *m, size_t job, const char *node)
+{
+    for (size_t i = 0; i < job; i++)
+        if (is_kept_out(m, m->jobs.v[i], node))
+            return true;
+    return false;
+}
+
+/* Nodes that are kept out of any job now, and whether this is one of them. */
+static uint32_t count_kept_out(const struct model *m, const char *node, bool *ret_known)
+{
+    uint32_t n = 0;
+
+    *ret_known = is_kept_out_before(m, m->jobs.n, node);
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct sched *s = &m->jobs.v[i]->sched;
+
+        for (uint32_t k = 0; k < s->n_kept; k++)
+            n += is_kept_out(m, m->jobs.v[i], s->kept[k].node) &&
+                 !is_kept_out_before(m, i, s->kept[k].node);
+    }
+    return n;
+}
+
 static bool is_listed(const struct decision_facts *d, const char *node)
 {
     for (uint32_t i = 0; i < d->n_nodes; i++)
@@ -149,6 +184,20 @@ static void list_node(struct decision_facts *d, const char *node)
         STR_COPY(d->nodes[d->n_nodes++], node);
 }
 
+/* All exclusions of all jobs together; new: those that this decision adds. */
+static bool has_share_left(const struct model *m, const struct decision_facts *d, const char *node)
+{
+    uint32_t n, new = 0, limit = m->brakes.max_excluded;
+    bool known;
+
+    if (limit == 0)
+        return true;
+    n = count_kept_out(m, node, &known);
+    for (uint32_t i = 0; i < d->n_nodes; i++)
+        new += !is_kept_out_before(m, m->jobs.n, d->nodes[i]);
+    return known || n + new < limit;
+}
+
 static void exclude_node(const struct model *m, const struct job *j, const char *node,
                          struct decision_facts *d)
 {
@@ -156,6 +205,11 @@ static void exclude_node(const struct model *m, const struct job *j, const char 
         decision_add(d, "; it did not run on %.64s, which stays in", node);
     } else if (!may_keep_out(m, node)) {
         decision_add(d, "; %.64s is kept out of so many jobs already that it stays in: look at it",
+                     node);
+    } else if (!has_share_left(m, d, node)) {
+        decision_add(d,
+                     "; so many nodes are kept out of jobs already (max_excluded) that %.64s stays "
+                     "in: look at it",
                      node);
     } else {
         list_node(d, node);

@@ -254,6 +254,11 @@ static void note_failed_intent(struct job *j, const struct event *intent,
     case INTENT_FENCE:
     case INTENT_GUARD:
     case INTENT_RELEASE:
+    case INTENT_RESERVE:
+    case INTENT_UNRESERVE:
+    case INTENT_YIELD:
+    case INTENT_MEND:
+    case INTENT_HOLD:
     case INTENT_MAX:
     case INTENT_INVALID:
         break;
@@ -531,6 +536,11 @@ static bool apply_intent(struct model *m, struct job *j, const struct event *e)
     case INTENT_FENCE:
     case INTENT_GUARD:
     case INTENT_RELEASE:
+    case INTENT_RESERVE:
+    case INTENT_UNRESERVE:
+    case INTENT_YIELD:
+    case INTENT_MEND:
+    case INTENT_HOLD:
         return apply_asked(m, j, e);
     case INTENT_MAX:
     case INTENT_INVALID:

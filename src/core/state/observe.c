@@ -231,6 +231,8 @@ static void note_root(struct attempt *a, const char *what, usec_t now)
 
 static void observe_hit(struct attempt *a, const struct signal *s, usec_t now)
 {
+    a->node_failed |= s->role == ROLE_ROOT && s->cause == CAUSE_NODE_FAILURE &&
+                      provenance_is_privileged(s->provenance);
     if (s->role == ROLE_FINISH && a->finished_at == USEC_NEVER)
         a->finished_at = now;
     else if (s->layer == LAYER_KERNEL && s->cause == CAUSE_STORAGE && a->storage_at == USEC_NEVER)

@@ -40,12 +40,20 @@ bool sched_was_requeued(const struct job *j)
            j->sched.look.restarts > j->sched.base_restarts;
 }
 
+bool sched_is_fenced(const struct job *j, const char *node)
+{
+    for (uint32_t i = 0; i < j->sched.n_fenced; i++)
+        if (streq(j->sched.fenced[i], node))
+            return true;
+    return false;
+}
+
 /* Who approves a restart says that nothing is left. */
 const char *sched_lost_node(const struct job *j)
 {
     const char *node = j->sched.look.lost_node;
 
-    return node[0] && !streq(node, j->sched.fenced) && !j->sched.approved ? node : NULL;
+    return node[0] && !sched_is_fenced(j, node) && !j->sched.approved ? node : NULL;
 }
 
 usec_t sched_requeue_limit(const struct job *j)
@@ -127,6 +135,7 @@ void sched_seen(struct job *j, const struct job_facts *f)
                               .pending_since = USEC_NEVER,
                               .fence_asked_at = USEC_NEVER,
                               .requeue_answered_at = USEC_NEVER};
+    j->sched.over = f->over;
     j->sched.id = f->id;
     j->sched.uid = f->uid;
     STR_COPY(j->sched.label, f->label);
@@ -152,8 +161,8 @@ static void forget_wishes(struct sched *s)
 {
     s->requeue_asked = s->requeue_refused = s->not_while_completing = false;
     s->requeue_answered_at = USEC_NEVER;
-    s->voids = s->amends = s->reverts = s->cancels = 0;
-    s->in_force = s->nodes_refused = false;
+    s->voids = s->amends = s->reverts = s->cancels = s->holds = 0;
+    s->in_force = s->nodes_refused = s->held_for_people = false;
     s->amended_at = s->asked_begin = s->given_begin = 0;
     s->amend_due = s->cancel_due = true;
 }
@@ -188,9 +197,11 @@ void sched_attempt_begun(struct model *m, struct job *j)
     s->base_restarts = j->attempt.number - 1;
     STR_COPY(s->ran_on, look->restarts == s->base_restarts ? look->nodes : "");
     s->node_lost = false;
-    s->fenced[0] = '\0';
+    s->n_fenced = 0;
     s->fence_asked_at = USEC_NEVER;
-    s->guards = 0;
+    s->guards = s->reserves = s->yields = s->mends = 0;
+    s->is_first = false;
+    s->yield_due = s->mend_due = true;
     s->pending_since = USEC_NEVER;
     s->arms = 0;
     s->arm_due = true;
@@ -272,6 +283,8 @@ static void see_what_is_due(struct job *j)
     s->amend_due |= !job_awaits(j, INTENT_AMEND);
     s->cancel_due |= !job_awaits(j, INTENT_CANCEL);
     s->arm_due |= !job_awaits(j, INTENT_ARM);
+    s->yield_due |= !job_awaits(j, INTENT_YIELD);
+    s->mend_due |= !job_awaits(j, INTENT_MEND);
 }
 
 static void see_it_wait(struct sched *s, usec_t now)
@@ -280,18 +293,32 @@ static void see_it_wait(struct sched *s, usec_t now)
     s->asked_begin = s->given_begin = s->look.begin;
 }
 
-/* A node that answers again does what its scheduler says, and has ended what it was told to end. */
-static void note_return(struct sched *s, const struct look_facts *look)
+static void fence(struct job *j, const char *node)
 {
-    if (s->look.lost_node[0] != '\0' && look->lost_node[0] == '\0')
-        STR_COPY(s->fenced, s->look.lost_node);
+    struct sched *s = &j->sched;
+
+    if (!sched_is_fenced(j, node) && s->n_fenced < FENCED_MAX)
+        STR_COPY(s->fenced[s->n_fenced++], node);
+}
+
+/* A node that answers again does what its scheduler says, and has ended what it was told to end;
+ * the job that runs on, it was told nothing about. */
+static void note_return(struct job *j, const struct look_facts *look)
+{
+    const char *before = j->sched.look.lost_node;
+
+    if (before[0] != '\0' && look->lost_node[0] == '\0' && look->state != SCHED_RUNNING)
+        fence(j, before);
 }
 
 bool sched_fenced(struct job *j, const struct fence_facts *f)
 {
     if (!j->scheduled || !streq(f->node, j->sched.look.lost_node))
         return false;
-    STR_COPY(j->sched.fenced, f->node);
+    fence(j, f->node);
+    j->sched.fence_asked_at = USEC_NEVER;
+    j->sched.look_due = true; /* another may be lost, too: first see */
+    j->sched.amend_due = false;
     return true;
 }
 
@@ -303,8 +330,9 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     if (!j->scheduled)
         return false;
     before = s->look.restarts;
-    note_return(s, look);
+    note_return(j, look);
     s->look = *look;
+    s->over &= !lives(look);
     if (!look->held && !look->completing && !sched_has_ended(look->state))
         s->guarded &= job_awaits(j, INTENT_GUARD); /* somebody else has released it */
     note_attempt(s, look);
@@ -376,6 +404,8 @@ void sched_decided(struct model *m, struct job *j, const struct event *e, enum j
     s->decision = e->seq;
     s->of_verdict = before == JOB_JUDGED;
     s->approved = s->approved && !s->of_verdict;
+    s->requeued_by_us = s->requeued_by_us && !s->of_verdict;
+    s->mends = s->of_verdict ? 0 : s->mends;
     s->rejected = s->rejected && !s->of_verdict;
     forget_wishes(s);
     s->requeue_refused = j->start_refused;
@@ -400,6 +430,50 @@ static void note_amendment(struct model *m, struct sched *s, const struct intent
     s->asked_begin = f->not_before;
 }
 
+/* Its place, and those behind it */
+
+static bool keep_place_intent(struct sched *s, const struct intent_facts *f, usec_t now)
+{
+    switch (f->intent) {
+    case INTENT_RESERVE:
+        STR_COPY(s->reservation, f->reservation);
+        s->reserved_at = now;
+        s->reserves++;
+        s->unreserves = 0;
+        return true;
+    case INTENT_UNRESERVE:
+        s->unreserves++;
+        s->unreserved_at = now;
+        return true;
+    case INTENT_YIELD:
+        s->yields++;
+        s->yield_due = false;
+        return true;
+    case INTENT_MEND:
+        s->mends++;
+        s->mend_due = false;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What is not known to be gone counts as there: it is given back, and that may be done twice. */
+static void keep_place_result(struct sched *s, const struct intent_facts *f,
+                              const struct result_facts *r)
+{
+    bool done = r->outcome == OUTCOME_DONE;
+    bool not_done = r->outcome == OUTCOME_FAILED || r->outcome == OUTCOME_VOID;
+
+    if ((f->intent == INTENT_RESERVE && not_done) || (f->intent == INTENT_UNRESERVE && done))
+        s->reservation[0] = '\0';
+    if (f->intent == INTENT_AMEND && f->first) {
+        s->is_first |= done;
+        s->raised |= !not_done;
+    }
+    s->raised &= f->intent != INTENT_YIELD || !done;
+}
+
 bool sched_intent(struct model *m, struct job *j, const struct event *e)
 {
     struct sched *s = &j->sched;
@@ -410,7 +484,11 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
     case INTENT_REQUEUE:
         s->requeue_asked = true;
         s->requeue_answered_at = USEC_NEVER;
-        s->requeue_to_come = true;
+        s->requeue_to_come = s->requeued_by_us = true;
+        model_add_deed(m, DEED_ACTED, s->partition);
+        return true;
+    case INTENT_HOLD:
+        s->holds++;
         model_add_deed(m, DEED_ACTED, s->partition);
         return true;
     case INTENT_AMEND:
@@ -435,7 +513,7 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
     case INTENT_RELEASE:
         return true;
     default:
-        return false;
+        return keep_place_intent(s, &e->intended, m->now);
     }
 }
 
@@ -473,14 +551,26 @@ void sched_result(struct model *m, struct job *j, const struct event *intent,
         if (not_done)
             requeue_not_done(j, r, of_this_decision);
         break;
+    case INTENT_HOLD:
+        s->held_for_people |= r->outcome == OUTCOME_DONE && of_this_decision;
+        break;
     case INTENT_AMEND: /* the first time it may have been something else than the nodes */
+        keep_place_result(s, &intent->intended, r);
         s->nodes_refused |= r->outcome == OUTCOME_FAILED && intent->intended.n_nodes > 0 &&
                             of_this_decision && s->amends > 1;
         break;
     case INTENT_CANCEL:
     case INTENT_ARM:
     case INTENT_GUARD:
+    case INTENT_MEND:
+        break;
     case INTENT_RELEASE:
+        s->guards = r->outcome == OUTCOME_DONE ? 0 : s->guards;
+        break;
+    case INTENT_RESERVE:
+    case INTENT_UNRESERVE:
+    case INTENT_YIELD:
+        keep_place_result(s, &intent->intended, r);
         break;
     default:
         return;

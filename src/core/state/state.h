@@ -14,6 +14,7 @@
 
 #define JOBS_MAX    4096
 #define PENDING_MAX 16   /* intents without a result, per job */
+#define FENCED_MAX  32   /* nodes of one attempt that are known to be so */
 #define DEEDS_MAX   1024 /* of each kind, of the last hour, that the brakes remember */
 
 /*                         ┌──────────────── attempt-started ───────────────┐
@@ -96,6 +97,7 @@ struct attempt {
     uint32_t tasks_ended; /* of the present step */
     usec_t task_died_at;  /* the first that failed, since the last progress; USEC_NEVER */
     char task_death[128];
+    bool node_failed; /* a privileged source says that a node of it is gone */
 
     /* detectors */
     enum suspicion suspicion;
@@ -140,6 +142,7 @@ struct sched {
     enum mode mode;
     bool mode_asked;        /* a person said so, whatever the configuration says */
     struct look_facts look; /* the last; state SCHED_NONE: none yet */
+    bool over;              /* it had ended before anybody looked at it, and lives no more */
     bool look_due;          /* something was asked for, answered, and not looked for since */
     usec_t pending_since;   /* as the present attempt was first seen to wait; USEC_NEVER */
     bool requeue_to_come;   /* a requeue is not answered, or granted, and no look shows it yet */
@@ -148,32 +151,47 @@ struct sched {
     bool unwanted;          /* it is back by one of them, although it was cancelled */
 
     /* Of the last attempt */
-    uint32_t base_restarts;     /* more of them, and it was requeued since */
-    char ran_on[LAYOUT_LEN];    /* its nodes */
-    bool node_lost;             /* the scheduler lost one of them */
-    char fenced[NODE_NAME_LEN]; /* one that was lost, and on which nothing runs any more */
-    usec_t fence_asked_at;      /* USEC_NEVER = not yet */
-    bool guarded;               /* it is held, by reknit, so as not to start by itself */
-    uint32_t guards;            /* how often that was asked for */
-    uint32_t arms;              /* how often it was asked for */
-    bool arm_due;               /* it may be asked for (again); likewise below */
+    uint32_t base_restarts;  /* more of them, and it was requeued since */
+    char ran_on[LAYOUT_LEN]; /* its nodes */
+    bool node_lost;          /* the scheduler lost one of them */
+    uint32_t n_fenced;       /* of its nodes that were lost, those on which nothing runs any more */
+    char fenced[FENCED_MAX][NODE_NAME_LEN];
+    usec_t fence_asked_at; /* USEC_NEVER = not yet */
+    bool guarded;          /* it is held, by reknit, so as not to start by itself */
+    uint32_t guards;       /* how often that was asked for */
+    uint32_t arms;         /* how often it was asked for */
+    bool arm_due;          /* it may be asked for (again); likewise below */
+
+    /* Its place in the queue, and those behind it */
+    char reservation[RESERVATION_LEN]; /* that keeps its nodes, as far as is known; "" = none */
+    usec_t reserved_at;                /* asked for last */
+    uint32_t reserves;                 /* of the present attempt */
+    uint32_t unreserves;               /* since it was asked for */
+    usec_t unreserved_at;              /* asked for last */
+    bool is_first;                     /* it was put before the others, and has not begun since */
+    bool raised;                       /* it still is, as far as is known */
+    uint32_t yields;
+    bool requeued_by_us; /* ... since the last verdict */
+    uint32_t mends;      /* of the present attempt, and the one that follows it */
+    bool mend_due, yield_due;
 
     /* Of the last decision */
     uint64_t decision; /* its seq */
     bool of_verdict;   /* not of what became of an earlier one */
     bool approved, rejected;
     bool requeue_asked;
-    usec_t requeue_answered_at;        /* USEC_NEVER = it was not */
-    bool requeue_refused;              /* the one before, too: wait a while */
-    uint32_t voids;                    /* how often nothing was done, because things had changed */
-    bool not_while_completing;         /* was the answer */
-    uint32_t amends, reverts, cancels; /* how often it was asked for */
+    usec_t requeue_answered_at; /* USEC_NEVER = it was not */
+    bool requeue_refused;       /* the one before, too: wait a while */
+    uint32_t voids;             /* how often nothing was done, because things had changed */
+    bool not_while_completing;  /* was the answer */
+    uint32_t amends, reverts, cancels, holds; /* how often it was asked for */
     bool amend_due, cancel_due;
-    usec_t amended_at;  /* asked for last */
-    usec_t asked_begin; /* by it; before it, what the scheduler itself gave it */
-    usec_t given_begin; /* the one before that */
-    bool in_force;      /* the exclusions were: what is missing later is somebody else's wish */
-    bool nodes_refused; /* they cannot be kept out: too few would be left */
+    bool held_for_people; /* as it was asked for */
+    usec_t amended_at;    /* asked for last */
+    usec_t asked_begin;   /* by it; before it, what the scheduler itself gave it */
+    usec_t given_begin;   /* the one before that */
+    bool in_force;        /* the exclusions were: what is missing later is somebody else's wish */
+    bool nodes_refused;   /* they cannot be kept out: too few would be left */
 
     uint32_t n_kept;
     struct keep_out kept[KEPT_OUT_MAX];
@@ -279,6 +297,9 @@ bool sched_is_in_doubt(const struct model *m, const struct job *j);
 
 /* It gets on again after all, and nothing was done about it yet. */
 bool sched_has_recovered(const struct job *j);
+
+/* Nothing of its last attempt runs on that node, which was lost, as somebody could prove. */
+bool sched_is_fenced(const struct job *j, const char *node);
 
 /* The node on which what is left of the last attempt may still run: nothing may be started before
  * it answers again, or is fenced. NULL = none. */
