@@ -142,15 +142,18 @@ json_t *words_node_flags(uint32_t node_state)
     return words;
 }
 
+/* One that does not respond, or of which a slurmctld that was started anew knows nothing yet, may
+ * do so in a moment; when it is given up, it is called down. */
 bool words_node_is_usable(uint32_t node_state)
 {
     uint32_t base = node_state & NODE_STATE_BASE;
 
-    if (base != NODE_STATE_IDLE && base != NODE_STATE_ALLOCATED && base != NODE_STATE_MIXED)
+    if (base != NODE_STATE_IDLE && base != NODE_STATE_ALLOCATED && base != NODE_STATE_MIXED &&
+        base != NODE_STATE_UNKNOWN)
         return false;
     return !(node_state &
-             (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_MAINT | NODE_STATE_NO_RESPOND |
-              NODE_STATE_POWER_DRAIN | NODE_STATE_REBOOT_ISSUED | NODE_STATE_INVALID_REG));
+             (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_MAINT | NODE_STATE_POWER_DRAIN |
+              NODE_STATE_REBOOT_ISSUED | NODE_STATE_INVALID_REG));
 }
 
 static const struct {
