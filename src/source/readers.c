@@ -367,7 +367,6 @@ static void take_own(struct owner *o, const char *kind, const json_t *t)
 
     if (kind && streq(kind, "hello") && o->state == OWNER_STARTING) {
         o->state = OWNER_RUNNING;
-        o->hung = false;
         tell_state(o, "running");
     } else if (json_is_false(json_object_get(t, "ok")) || (kind && streq(kind, "failed"))) {
         clean_text(t, "text", text, sizeof(text));
@@ -383,6 +382,7 @@ static void on_object(void *ctx, const json_t *t)
     const char *key = json_string_value(json_object_get(t, "job"));
     struct job *j = key ? find_job(o->readers, key) : NULL;
 
+    o->hung &= o->unheard == 0; /* it answers, and not only because it is new */
     o->unheard = 0;
     if (!kind || !key)
         take_own(o, kind, t);
@@ -463,13 +463,15 @@ static void check_life(struct owner *o)
 {
     const struct readers_config *c = &o->readers->config;
     usec_t patience = c->ping_patience;
+    bool hangs;
 
     if (o->state == OWNER_STARTING && patience < START_PATIENCE)
         patience = START_PATIENCE;
-    o->hung = o->unheard * c->ping_every >= patience;
-    if (o->hung || (o->state == OWNER_RUNNING && !o->lines)) {
-        replace(o, o->hung ? "its reader hung (a file system that does not answer?)"
-                           : "its reader has closed the connection");
+    hangs = o->unheard * c->ping_every >= patience;
+    if (hangs || (o->state == OWNER_RUNNING && !o->lines)) {
+        o->hung |= hangs;
+        replace(o, hangs ? "its reader hung (a file system that does not answer?)"
+                         : "its reader has closed the connection");
         return;
     }
     o->unheard++;
