@@ -22,7 +22,9 @@
 #define POLL_SOON   (500 * USEC_PER_MSEC) /* while something is under way */
 #define POLL_SHARE  10                    /* the adapter may be busy for one part in so many */
 #define NODES_SHARE 20                    /* ... and for one in so many with nodes */
+#define TOOK_MAX    (3 * USEC_PER_SEC)
 #define CLOCK_EVERY (60 * USEC_PER_SEC)
+#define CLOCK_STEP  (2 * USEC_PER_SEC) /* more than any clock drifts in that time */
 #define DEADLINE    (15 * USEC_PER_SEC)
 
 bool sched_watch_defer(struct sched_watch *w, const struct event *intent)
@@ -63,12 +65,14 @@ static void settle_the_past(struct sched_watch *w)
 
 /* Polling */
 
-/* Whatever the adapter and the scheduler behind it take, nine times as long they are left alone. */
+/* Whatever the adapter and the scheduler behind it take, nine times as long they are left alone; up
+ * to a limit, because an answer that comes very late was waited for rather than worked on. And the
+ * first one after an outage says nothing of what they take. */
 static void account(struct sched_watch *w, struct poll *p, usec_t began)
 {
-    usec_t now = mono_us();
+    usec_t took = w->failing ? 0 : mono_us() - began;
 
-    p->took = now - began;
+    p->took = took < TOOK_MAX ? took : TOOK_MAX;
     w->free_at = (w->free_at > began ? w->free_at : began) + p->took * POLL_SHARE;
 }
 
@@ -167,6 +171,31 @@ static void on_jobs(void *ctx, enum adapter_outcome outcome, const json_t *answe
     take_jobs(w, answer);
 }
 
+/* How far this host's clock was set, since it was compared with the scheduler's. */
+static usec_t clock_step(const struct sched_watch *w)
+{
+    usec_t step = now_us() - mono_us() - w->wall;
+
+    return step > CLOCK_STEP || step < -CLOCK_STEP ? step : 0;
+}
+
+/* Nothing depends on this host's clock but what people read, and what the scheduler is asked for:
+ * times of its own clock. So one that is set is only told. */
+static void note_clocks(struct sched_watch *w, int64_t ahead)
+{
+    usec_t step = clock_step(w);
+    char text[DURATION_TEXT_MAX];
+
+    if (step != 0)
+        log_warning("this host's clock was set %s by %s", step > 0 ? "forward" : "back",
+                    duration_format(step > 0 ? step : -step, text));
+    if (ahead != w->clock_ahead && ahead != 0)
+        log_warning("the scheduler's clock is %" PRId64 " s %s this host's: synchronise them",
+                    ahead > 0 ? ahead : -ahead, ahead > 0 ? "ahead of" : "behind");
+    w->wall = now_us() - mono_us();
+    w->clock_ahead = ahead;
+}
+
 static void on_ping(void *ctx, enum adapter_outcome outcome, const json_t *answer, const char *text)
 {
     struct sched_watch *w = ctx;
@@ -174,7 +203,7 @@ static void on_ping(void *ctx, enum adapter_outcome outcome, const json_t *answe
     int64_t ahead = clock - now_us() / USEC_PER_SEC;
 
     if (outcome == ADAPTER_DONE && clock > 0)
-        w->clock_ahead = ahead >= -1 && ahead <= 1 ? 0 : ahead; /* it counts whole seconds */
+        note_clocks(w, ahead >= -1 && ahead <= 1 ? 0 : ahead); /* it counts whole seconds */
 }
 
 /* Those of a big cluster change all the time, and cost the most. */
@@ -188,7 +217,7 @@ static void look(struct sched_watch *w)
 {
     usec_t now = mono_us();
 
-    if (now >= w->clock_at) {
+    if (now >= w->clock_at || clock_step(w) != 0) {
         adapter_ask(w->d->adapter, request("ping", false), DEADLINE, on_ping, w);
         w->clock_at = now + CLOCK_EVERY;
     }
@@ -267,6 +296,7 @@ struct sched_watch *sched_watch_new(struct daemon *d)
     struct sched_watch *w = xnew(struct sched_watch);
 
     w->d = d;
+    w->wall = now_us() - mono_us();
     w->nodes = sched_nodes_new();
     VEC_FOREACH (&pump_model(d->pump)->jobs, job)
         VEC_FOREACH (&(*job)->pending, p)

@@ -38,7 +38,9 @@ struct sched_watch {
     json_t *held;            /* an answer about jobs that waits for one about nodes; or NULL */
     usec_t clock_at;         /* when its clock is to be asked for */
     usec_t pressing_until;   /* monotonic: look often until then */
-    int64_t clock_ahead;     /* seconds, of the scheduler's clock before ours */
+    usec_t wall;             /* this host's clock before the monotonic one, when clock_ahead was
+                                measured: what becomes of it until the next time moves nothing */
+    int64_t clock_ahead;     /* seconds, of the scheduler's clock before this host's */
     bool failing;            /* said so */
     uint64_t past;           /* seq of the last intent of before this process began */
     VEC(struct event) early; /* intents that came before the first look at all jobs */

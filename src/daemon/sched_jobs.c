@@ -178,7 +178,7 @@ const char *sched_watch_address(const struct sched_watch *w, const char *node)
 /* Whole seconds, so that records do not seem to change with it. */
 int64_t sched_watch_ahead(const struct sched_watch *w)
 {
-    usec_t pump_behind = now_us() - pump_now(w->d->pump);
+    usec_t pump_behind = w->wall + mono_us() - pump_now(w->d->pump);
 
     return (pump_behind + USEC_PER_SEC / 2) / USEC_PER_SEC + w->clock_ahead;
 }
