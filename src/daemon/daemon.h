@@ -138,6 +138,8 @@ struct node_watch *node_watch_free(struct node_watch *w);
 void node_watch_reload(struct node_watch *w);
 /* More of the journal is written. */
 void node_watch_written(struct node_watch *w);
+/* How many nodes' agents are heard now. */
+uint32_t node_watch_agents(const struct node_watch *w);
 void node_watch_happened(struct node_watch *w, const struct event *e);
 /* Whether its agent says that nothing of the job is left on the node: then core is told. */
 bool node_watch_fences(struct node_watch *w, const char *key, const char *node);

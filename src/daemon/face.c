@@ -68,6 +68,7 @@ static void get_status(void *ctx, struct api_status *ret)
         .readers = readers.running,
         .readers_hung = readers.hung,
         .readers_replaced = readers.replaced,
+        .agents = node_watch_agents(d->nodes),
         .journal_bytes = journal_bytes(d),
         .tilt = pump_is_tilted(d->pump) ? "the journal cannot be written" : NULL,
     };

@@ -363,6 +363,15 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
     return 0;
 }
 
+uint32_t node_watch_agents(const struct node_watch *w)
+{
+    struct agents_counts counts = {0};
+
+    if (w && w->agents)
+        agents_counts(w->agents, &counts);
+    return counts.nodes;
+}
+
 /* What the job is known by goes with it. */
 void node_watch_happened(struct node_watch *w, const struct event *e)
 {
