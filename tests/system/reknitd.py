@@ -2,6 +2,7 @@
 """reknitd in a test cluster: what it is configured with, what its journal says, and jobs for it."""
 
 import collections
+import concurrent.futures
 import contextlib
 import json
 import pathlib
@@ -15,10 +16,11 @@ import threading
 import time
 
 import cluster as cluster_module
+import pytest
 from cluster import Cluster, await_true
 from conftest import REKNIT
 
-PROGRAMS = ("reknit", "reknitd", "reknit-slurm", "reknit-reader", "reknit-spawner")
+PROGRAMS = ("reknit", "reknitd", "reknit-slurm", "reknit-reader", "reknit-spawner", "reknit-seal", "reknit-agent")
 USER = "nobody"  # a real user on every Debian, whom the spawner starts readers for
 QUIET = {"look", "signal", "tick", "mode", "policy", "brakes", "logs-drained"}
 
@@ -34,6 +36,51 @@ def missing():
     """Why none of this can run here; None when it can."""
     absent = [name for name in PROGRAMS if not (REKNIT.parent / name).exists()]
     return cluster_module.missing() or (f"not built: {' '.join(absent)}" if absent else None)
+
+
+class Scenarios:
+    """Functions that run beside each other, each of them a test; the first begin first."""
+
+    def __init__(self, at_once):
+        self.at_once, self.functions, self.results, self.took = at_once, {}, {}, {}
+
+    def __call__(self, function):
+        self.functions[function.__name__] = function
+        return function
+
+    def soak(self, function):
+        function.soak = True
+        return self(function)
+
+    def __iter__(self):
+        """For parametrize(), which comes back for them when all are known."""
+        return iter([pytest.param(name, marks=[pytest.mark.soak] if getattr(f, "soak", False) else [])
+                     for name, f in self.functions.items()])
+
+    def run(self, name, *args):
+        begun = time.monotonic()
+        self.functions[name](*args)
+        self.took[name] = time.monotonic() - begun
+
+    @contextlib.contextmanager
+    def running(self, request, *args):
+        """Those that the session wants; all when it wants none by name."""
+        wanted = {item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")}
+        names = [name for name in self.functions if name in wanted] or list(self.functions)
+        with concurrent.futures.ThreadPoolExecutor(self.at_once) as pool:
+            for name in names:
+                self.results[name] = pool.submit(self.run, name, *args)
+            try:
+                yield self
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def result(self, name):
+        self.results[name].result()
+        print(f"{self.took[name]:.0f} s")
+
+    def wait(self, names=None):
+        concurrent.futures.wait(self.results[name] for name in names or self.results if name in self.results)
 
 
 Event = collections.namedtuple("Event", "seq parent time kind job attempt body")
@@ -103,14 +150,14 @@ class Reknitd:
             "state_dir": str(self.dir / "state"), "spawner": str(self.spawner),
             "api": {"socket": str(self.dir / "api.sock")}, **config}))
 
-    def start(self):
+    def start(self, env=None):
         if self.spawner and f"{self.name}-spawner" not in self.cluster.daemons():
             self.cluster.start_daemon(f"{self.name}-spawner", [
                 self.programs / "reknit-spawner", "--socket", self.spawner, "--user", "root",
                 "--slurm-user", "root", "--slurm-conf", self.cluster.conf])
             await_true("the spawner's socket", self.spawner.exists, poll=0.02)
         self.cluster.start_daemon(self.name, [self.programs / "reknitd", "--config", self.config,
-                                              "--drop-ins", self.dir / "none"])
+                                              "--drop-ins", self.dir / "none"], env)
         await_true(lambda: f"its start: {self.log(2000)}", self.journal.path.exists, 20, 0.02)
         return self
 
@@ -155,8 +202,8 @@ class Reknitd:
 
     def doctor(self, env=None):
         """check -> row"""
-        done = subprocess.run([self.programs / "reknit", "doctor", "--config", self.config, "--drop-ins",
-                               self.dir / "none", "--format", "json"], env=env or self.cluster.env,
+        done = subprocess.run([self.programs / "reknit", "doctor", "--config", self.config,
+                               "--format", "json"], env=env or self.cluster.env,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180)
         return {row["check"]: row for row in json.loads(done.stdout)["checks"]}
 
@@ -204,7 +251,7 @@ class Site(Cluster):
         folder = self.folder(name, faults)
         script = f"{before}\nsrun --kill-on-bad-exit=1 {self.trainer} --dir {folder} {options}"
         named = {"nodes": nodes, "ntasks": nodes, "job_name": name, "comment": comment, **submit}
-        return Training(self, self.submit(script, user=user, **named), folder)
+        return Training(self, self.submit(script, user=user, **named), folder, submit.get("output"))
 
     def folder(self, name, faults=()):
         folder = self.work / name
@@ -220,8 +267,9 @@ class Site(Cluster):
 class Training:
     """A job of the trainer."""
 
-    def __init__(self, site, job, folder):
+    def __init__(self, site, job, folder, log=None):
         self.site, self.id, self.folder = site, job, folder
+        self.log = log or site.work / f"slurm-{job}.out"
 
     def attempts(self):
         """What its ranks noted as they began."""
@@ -257,7 +305,7 @@ class Training:
     def resumed(self, attempt):
         """Whether all its ranks went on from the last checkpoint that was there."""
         saved = [int(step) for step in re.findall(r"saving checkpoint at step (\d+)",
-                                                  self.site.output(self.id))]
+                                                  self.log.read_text(errors="replace"))]
         begun = {a["from"] for a in self.attempts() if a["attempt"] == attempt}
         return len(begun) == 1 and begun <= set(saved)
 

@@ -7,7 +7,6 @@ a job along: who starts it again is reknitd, or Slurm, whose delay after a reque
 What a job did is read from what its ranks wrote themselves.
 """
 
-import concurrent.futures
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ import time
 import pytest
 import reknitd
 from cluster import CommandFailed, FINAL, await_true
-from reknitd import Reknitd, Site
+from reknitd import Reknitd, Scenarios, Site
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))]
 
@@ -33,9 +32,8 @@ PARTITIONS = {
 # So many jobs at once else wait for Slurm's turn of once a minute.
 EAGER = {"SchedulerParameters": "sched_interval=2,bf_interval=2"}
 DELAY = 20  # of a requeued job's start, by Slurm
-AT_ONCE = 10  # scenarios; the machine has two cores
 PATIENCE = 240
-SCENARIOS = {}
+scenario = Scenarios(10)  # at once; the machine has two cores
 
 # Asked whether a node is off, it waits for the word of the scenario that lost it.
 FENCE = """#!/bin/sh
@@ -46,16 +44,11 @@ exit "$(cat "$1/power-$2")"
 """
 
 
-def scenario(function):
-    SCENARIOS[function.__name__] = function
-    return function
-
-
 class Wave:
     """What the scenarios share."""
 
     def __init__(self, site):
-        self.site, self.results, self.took = site, {}, {}
+        self.site = site
         self.liars = []  # jobs
         self.settled = {}  # job -> (state, restarts) that must not change any more
         self.power = site.dir / "power"
@@ -67,11 +60,6 @@ class Wave:
                               fence=[str(fence), str(self.power), "{node}"],
                               rules=[{"partition": "watch", "mode": "observe"}]).start()
         self.journal = self.daemon.journal
-
-    def run(self, name):
-        begun = time.monotonic()
-        SCENARIOS[name](self)
-        self.took[name] = time.monotonic() - begun
 
     def train(self, name, *args, **kwargs):
         return self.site.train(name, *args, **kwargs)
@@ -136,28 +124,21 @@ class Wave:
 
 @pytest.fixture(scope="module")
 def wave(request):
-    names = [item.callspec.params["name"] for item in request.session.items if hasattr(item, "callspec")
-             and item.callspec.params.get("name") in SCENARIOS]
     with Site(nodes=16, cpus=16, partitions=PARTITIONS, conf=EAGER, requeue_delay=DELAY) as site:
         w = Wave(site)
-        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-            for name in SCENARIOS:
-                if name in names or not names:
-                    w.results[name] = pool.submit(w.run, name)
+        with scenario.running(request, w):
             yield w
-            pool.shutdown(cancel_futures=True)
         assert w.daemon.stop() == 0
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", scenario)
 def test_wave(wave, name):
-    wave.results[name].result()
-    print(f"{wave.took[name]:.0f} s")
+    scenario.result(name)
 
 
 def test_nothing_comes_back(wave):
     """Later, all is as it was when each job was over; and the journal says why."""
-    concurrent.futures.wait(wave.results.values())
+    scenario.wait()
     wave.daemon.await_looks()
     jobs = wave.site.jobs()
     now = {job: (jobs[job]["job_state"], jobs[job]["restart_cnt"]) for job in wave.settled}
@@ -167,7 +148,7 @@ def test_nothing_comes_back(wave):
 
 
 def test_no_bystander_is_kept_out_or_drained(wave):
-    concurrent.futures.wait(wave.results.values())
+    scenario.wait()
     for job in wave.site.jobs():
         kept = {node for e in wave.journal.events(job, "decision") for node in e.body.get("nodes", [])}
         ran = set()
@@ -594,9 +575,7 @@ def liar_3(w):
 def slandered(w):
     """It runs on a node that three liars accuse, who did not run there."""
     job = w.train("slandered", nodes=1, ntasks=2, nodelist="n4", options="--steps 600 --step-ms 50")
-    for name in ("liar_1", "liar_2", "liar_3"):
-        if name in w.results:
-            w.results[name].exception()
+    scenario.wait(["liar_1", "liar_2", "liar_3"])
     status, node = w.daemon.ask("/v1/nodes/n4")
     blamed = {int(told["job"].split("-")[0]) for told in node["kept_out_of"] + node["blamed_in"]}
     assert status == 200 and not blamed & set(w.liars), node
