@@ -53,7 +53,7 @@ struct uplink {
     struct spool *spool;
     struct uplink_handlers handlers;
     void *ctx;
-    struct sealer *sealer, *resolver; /* a resolver may hang longer than munged */
+    struct helper *sealer, *resolver; /* a resolver may hang longer than munged */
     enum phase_of_link phase;
     struct lines *lines;
     int fd; /* connecting */
@@ -178,7 +178,7 @@ static int ask_to_seal(struct uplink *u, const struct spool_message *m, json_t *
 
     json_decref(j);
     *errand = (struct errand){.u = u, .generation = u->generation, .spooled = m};
-    r = text ? sealer_ask(u->sealer, "seal", text, on_sealed, errand) : -EINVAL;
+    r = text ? helper_ask(u->sealer, json_pack("{s:s}", "seal", text), on_sealed, errand) : -EINVAL;
     if (r < 0)
         free(errand);
     return r;
@@ -366,7 +366,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
         return 0;
     }
     u->phase = LINK_RESOLVING;
-    if (sealer_ask(u->resolver, "resolve", u->host, on_resolved, u) < 0)
+    if (helper_ask(u->resolver, json_pack("{s:s}", "resolve", u->host), on_resolved, u) < 0)
         fall(u, "its name cannot be resolved now");
     return 0;
 }
@@ -386,8 +386,8 @@ struct uplink *uplink_new(sd_event *event, const struct uplink_config *c, struct
     u->fd = -1;
     u->pause = PAUSE_MIN;
     u->next = spool_first(spool);
-    u->sealer = sealer_new(event, c->seal);
-    u->resolver = sealer_new(event, c->seal);
+    u->sealer = helper_new(event, c->seal, HELPER_PATIENCE);
+    u->resolver = helper_new(event, c->seal, HELPER_PATIENCE);
     if (!u->sealer || !u->resolver ||
         sd_event_add_time_relative(event, &u->timer, CLOCK_MONOTONIC, 0, 0, on_timer, u) < 0 ||
         sd_event_add_time(event, &u->seal_timer, CLOCK_MONOTONIC, 0, 0, on_seal_timer, u) < 0 ||
@@ -402,8 +402,8 @@ struct uplink *uplink_free(struct uplink *u)
         return NULL;
     u->phase = LINK_DOWN; /* the answers that are outstanding mean nothing now */
     u->generation++;
-    sealer_free(u->sealer);
-    sealer_free(u->resolver);
+    helper_free(u->sealer);
+    helper_free(u->resolver);
     sd_event_source_disable_unref(u->connected);
     sd_event_source_disable_unref(u->timer);
     sd_event_source_disable_unref(u->seal_timer);

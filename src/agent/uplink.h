@@ -6,7 +6,7 @@
  * holds, oldest first, and what is only worth telling now. */
 
 #include "agent/spool.h"
-#include "source/sealer.h"
+#include "wire/helper.h"
 
 struct uplink_config {
     const char *host, *port; /* of reknitd */

@@ -98,6 +98,7 @@ static int check_paths(const struct daemon_config *c, const struct fault *f)
         {"agents.key_file", c->agents.key_file, false, false},
         {"agents.munge_socket", c->agents.munge_socket, false, true},
         {"webhook.token_file", c->webhook.token_file, false, false},
+        {"webhook.ca_cert", c->webhook.ca_cert, false, false},
     };
     static const size_t socket_max = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
 
@@ -148,6 +149,7 @@ static int check_listen(const struct fault *f, const char *path, const char *val
                  value);
 }
 
+/* Nothing of it is told: whoever knows it can write there. */
 static int check_url(const struct daemon_config *c, const struct fault *f)
 {
     const char *url = c->webhook.url;
@@ -155,7 +157,7 @@ static int check_url(const struct daemon_config *c, const struct fault *f)
     if (!*url)
         return 0;
     if (!str_startswith(url, "https://") && !str_startswith(url, "http://"))
-        return wrong(f, "webhook.url", "'%s' does not begin with https:// or http://", url);
+        return wrong(f, "webhook.url", "does not begin with https:// or http://");
     if (strpbrk(url, " \t"))
         return wrong(f, "webhook.url", "has a blank in it");
     return 0;
@@ -382,15 +384,6 @@ static bool some_act(const struct daemon_config *c)
     return act;
 }
 
-/* Keys that are understood, and that this release does not carry out. */
-static void doubt_what_is_to_come(const struct doubter *d)
-{
-    static const char later[] = "has no effect yet in this release";
-
-    if (d->c->webhook.url[0])
-        doubt(d, "webhook: %s", later);
-}
-
 void daemon_config_doubts(const struct daemon_config *c, void (*fn)(void *ctx, const char *text),
                           void *ctx)
 {
@@ -404,7 +397,11 @@ void daemon_config_doubts(const struct daemon_config *c, void (*fn)(void *ctx, c
     doubt_secret(&d, "webhook.token_file", c->webhook.token_file);
     if (some_act(c) && c->brakes.actions_per_hour == 0 && c->brakes.actions_per_partition_hour == 0)
         doubt(&d, "brakes: nothing limits the actions of an hour");
-    doubt_what_is_to_come(&d);
+    if (c->webhook.exposed)
+        doubt(&d, "webhook.url: it is a secret, and the file that has it is readable for "
+                  "everybody: chmod o-rwx");
+    if (!c->webhook.url[0] && c->webhook.token_file[0])
+        doubt(&d, "webhook.token_file: there is no webhook.url to send it to");
     if (str_startswith(c->webhook.url, "http://"))
         doubt(&d, "webhook.url: what is sent there can be read on the way (http)");
 }

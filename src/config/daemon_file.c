@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *const agent_auth_names[AGENT_AUTH_MAX] = {
     [AGENT_AUTH_MUNGE] = "munge",
@@ -44,6 +45,7 @@ static const struct daemon_config built_in = {
             .exclusion_life = USEC_PER_DAY,
         },
     .max_excluded = 10,
+    .webhook = {.mode = MODE_PROPOSE},
     .readers = {.max_processes = 512, .max_files = 1024, .stall = 30 * USEC_PER_SEC},
 };
 
@@ -80,17 +82,29 @@ const struct named_policy *daemon_config_policy(const struct daemon_config *c, c
 
 /* ---- files ---- */
 
+static bool is_open_to_all(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && (st.st_mode & S_IROTH);
+}
+
 static int add_file(struct daemon_config *c, const char *path, struct err *e)
 {
     _cleanup_strbuf_ struct strbuf b = {0};
     int r = file_read(path, DAEMON_FILE_MAX, &b);
     struct form_text text = {path, strbuf_str(&b), b.len};
+    char before[CONFIG_TEXT_MAX];
 
     if (r == -EFBIG)
         return err_set(e, r, "%s: larger than %d KiB", path, DAEMON_FILE_MAX / 1024);
     if (r < 0)
         return err_set(e, r, "%s: %s", path, strerror(-r));
-    return daemon_config_add(c, &text, e);
+    STR_COPY(before, c->webhook.url);
+    r = daemon_config_add(c, &text, e);
+    if (!streq(before, c->webhook.url))
+        c->webhook.exposed = c->webhook.url[0] && is_open_to_all(path);
+    return r;
 }
 
 bool daemon_config_drop_ins(const char *path, char *ret, size_t size)

@@ -84,8 +84,11 @@ struct daemon_config {
         char munge_socket[CONFIG_TEXT_MAX]; /* "" = MUNGE's usual one */
     } agents;
     struct {
-        char url[CONFIG_TEXT_MAX]; /* "" = none */
+        char url[CONFIG_TEXT_MAX]; /* a secret; "" = none */
         char token_file[CONFIG_TEXT_MAX];
+        char ca_cert[CONFIG_TEXT_MAX]; /* "" = whom this host trusts */
+        enum mode mode;                /* decisions in this mode or above are told */
+        bool exposed;                  /* everybody can read the file that has the URL */
     } webhook;
     struct brakes brakes;
     uint32_t max_excluded; /* percent of the cluster's nodes, all exclusions together */

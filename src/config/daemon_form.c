@@ -62,8 +62,10 @@ static const char *auth_word(int i)
     X(agents, munge_socket, KEY_TEXT, NULL)
 
 #define WEBHOOK_KEYS(X)                                                                            \
-    X(webhook, url, KEY_TEXT, NULL)                                                                \
-    X(webhook, token_file, KEY_TEXT, NULL)
+    X(webhook, url, KEY_SECRET, NULL)                                                              \
+    X(webhook, token_file, KEY_TEXT, NULL)                                                         \
+    X(webhook, ca_cert, KEY_TEXT, NULL)                                                            \
+    X(webhook, mode, KEY_WORD, mode_word)
 
 #define BRAKES_KEYS(X)                                                                             \
     X(brakes, actions_per_hour, KEY_COUNT, NULL)                                                   \
@@ -154,7 +156,7 @@ struct raw_daemon {
     unsigned policies_count;
 };
 static_assert((int)brakes_N >= (int)api_N && (int)brakes_N >= (int)agents_N &&
-                  (int)brakes_N >= (int)readers_N,
+                  (int)brakes_N >= (int)readers_N && (int)brakes_N >= (int)webhook_N,
               "a part with more keys");
 
 #define OPTIONAL (CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL)

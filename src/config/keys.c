@@ -118,6 +118,7 @@ static int read_value(const struct source *s, const char *path, const struct key
     case KEY_MAYBE:
         return read_maybe(s, path, value, at);
     case KEY_TEXT:
+    case KEY_SECRET:
         return text_read(s, path, value, at, key->size);
     case KEY_WORD:
         return read_word(s, path, key, value, at);
@@ -185,6 +186,7 @@ bool key_is_said(const struct key *key, const void *object)
     case KEY_WORD:
         return *(const int *)at >= 0;
     case KEY_TEXT:
+    case KEY_SECRET:
         return *(const char *)at != '\0';
     default:
         return true;
@@ -211,6 +213,9 @@ void key_write(struct strbuf *out, const struct key *key, const void *object)
         break;
     case KEY_TEXT:
         quoted_write(out, at);
+        break;
+    case KEY_SECRET:
+        strbuf_adds(out, *(const char *)at ? "'' # there is one; it is not shown" : "''");
         break;
     case KEY_WORD:
         strbuf_adds(out, key->word(*(const int *)at));

@@ -10,12 +10,13 @@
 #include "base/str.h"
 
 enum key_type {
-    KEY_TIME,  /* usec_t */
-    KEY_COUNT, /* uint32_t */
-    KEY_FLAG,  /* bool */
-    KEY_MAYBE, /* int: a flag, or -1 = not said */
-    KEY_TEXT,  /* char[] */
-    KEY_WORD,  /* an enum; negative = not said */
+    KEY_TIME,   /* usec_t */
+    KEY_COUNT,  /* uint32_t */
+    KEY_FLAG,   /* bool */
+    KEY_MAYBE,  /* int: a flag, or -1 = not said */
+    KEY_TEXT,   /* char[] */
+    KEY_WORD,   /* an enum; negative = not said */
+    KEY_SECRET, /* char[], not written */
 };
 
 struct key {

@@ -76,6 +76,8 @@ static void on_happened(void *ctx, const struct event *e)
         api_happened(d->api, e);
     if (d->nodes)
         node_watch_happened(d->nodes, e);
+    if (d->notifier)
+        notifier_happened(d->notifier, e);
 }
 
 static void on_intent(void *ctx, const struct event *intent)
@@ -226,8 +228,9 @@ static int set_up(struct daemon *d, struct err *e)
         start_adapter(d);
         d->logs = log_watch_new(d);
         d->nodes = node_watch_new(d);
+        d->notifier = notifier_new(d);
     }
-    if (!d->adapter || !d->logs || !d->nodes)
+    if (!d->adapter || !d->logs || !d->nodes || !d->notifier)
         return err_set(e, -ENOMEM, "the event loop takes nothing more");
     return face_new(d, e);
 }
@@ -255,6 +258,7 @@ struct daemon *daemon_free(struct daemon *d)
     if (!d)
         return NULL;
     d->api = api_free(d->api);
+    notifier_free(d->notifier);
     node_watch_free(d->nodes);
     log_watch_free(d->logs);
     adapter_free(d->adapter);
@@ -283,5 +287,6 @@ void daemon_reload(struct daemon *d)
     tell_config(d);
     sched_watch_reload(d->sched);
     node_watch_reload(d->nodes);
+    notifier_reload(d->notifier);
     log_info("the configuration was read again");
 }

@@ -23,6 +23,8 @@ struct log_watch;
 struct node_watch;
 struct node_message;
 struct vacated;
+struct notifier;
+struct webhook_counts;
 
 struct daemon {
     sd_event *event;
@@ -41,6 +43,7 @@ struct daemon {
     struct node_watch *nodes;
     uint64_t refused;    /* inputs that no journal may hold */
     usec_t said_refused; /* monotonic */
+    struct notifier *notifier;
 };
 
 int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, struct daemon **ret,
@@ -150,5 +153,13 @@ struct vacated *vacated_free(struct vacated *v);
 void vacated_message(struct vacated *v, const struct node_message *m);
 bool vacated_fences(struct vacated *v, const char *key, const char *node);
 void vacated_forget(struct vacated *v, const char *key);
+
+/* notify.c: tells people, by the webhook. */
+struct notifier *notifier_new(struct daemon *d);
+struct notifier *notifier_free(struct notifier *n);
+void notifier_reload(struct notifier *n);
+void notifier_happened(struct notifier *n, const struct event *e);
+/* False: there is none. */
+bool notifier_counts(const struct notifier *n, struct webhook_counts *ret);
 
 #endif

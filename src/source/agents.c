@@ -26,7 +26,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "source/sealer.h"
+#include "wire/helper.h"
 #include "wire/lines.h"
 
 #include <arpa/inet.h>
@@ -93,7 +93,7 @@ struct agents {
     sd_event *event;
     struct agents_handlers handlers;
     void *ctx;
-    struct sealer *opener, *resolver;
+    struct helper *opener, *resolver;
     int fd;
     sd_event_source *acceptable;
     VEC(struct connection *) connections;
@@ -364,7 +364,8 @@ static void refresh(struct agents *a, struct node *n, const char *address)
 {
     if (n->refreshing || mono_us() < n->fresh_until)
         return;
-    n->refreshing = sealer_ask(a->resolver, "resolve", address, on_refreshed, n) == 0;
+    n->refreshing =
+        helper_ask(a->resolver, json_pack("{s:s}", "resolve", address), on_refreshed, n) == 0;
 }
 
 static struct claim *claim_free(struct claim *claim)
@@ -425,8 +426,8 @@ static void locate(struct claim *claim, struct node *n)
     if (address && c->resolving == 0 && has_address(n, origin_of(claim))) {
         refresh(c->agents, n, address);
         accept_message(c, n, claim->message);
-    } else if (address &&
-               sealer_ask(c->agents->resolver, "resolve", address, on_resolved, claim) == 0) {
+    } else if (address && helper_ask(c->agents->resolver, json_pack("{s:s}", "resolve", address),
+                                     on_resolved, claim) == 0) {
         c->pending++;
         c->resolving++;
         return;
@@ -497,7 +498,7 @@ static void on_object(void *ctx, const json_t *j)
         refuse(c, "a second message before the first was answered");
     else if (c->pending >= PENDING_MAX)
         refuse(c, "too much at once");
-    else if (sealer_ask(c->agents->opener, "open", sealed, on_opened, c) < 0)
+    else if (helper_ask(c->agents->opener, json_pack("{s:s}", "open", sealed), on_opened, c) < 0)
         refuse(c, "too much to open: come again");
     else
         c->pending++;
@@ -636,8 +637,8 @@ static void stop_listening(struct agents *a)
     closep(&a->fd);
     while (a->connections.n > 0)
         drop(a->connections.v[a->connections.n - 1]);
-    a->opener = sealer_free(a->opener); /* frees what waits for it */
-    a->resolver = sealer_free(a->resolver);
+    a->opener = helper_free(a->opener); /* frees what waits for it */
+    a->resolver = helper_free(a->resolver);
     a->ending = false;
 }
 
@@ -646,8 +647,8 @@ int agents_move(struct agents *a, const struct agents_config *config, struct err
     int r;
 
     stop_listening(a);
-    a->opener = sealer_new(a->event, config->seal);
-    a->resolver = sealer_new(a->event, config->seal);
+    a->opener = helper_new(a->event, config->seal, HELPER_PATIENCE);
+    a->resolver = helper_new(a->event, config->seal, HELPER_PATIENCE);
     r = listen_there(a, config->listen, e);
     if (r == 0 && (!a->opener || !a->resolver ||
                    sd_event_add_io(a->event, &a->acceptable, a->fd, EPOLLIN, on_acceptable, a) < 0))

@@ -5,7 +5,7 @@
  * the next to ask starts another process, but not more often than once a second. A process that was
  * killed is waited for without waiting: while it is not gone, there is no other. */
 
-#include "source/sealer.h"
+#include "wire/helper.h"
 
 #include "base/alloc.h"
 #include "base/str.h"
@@ -20,20 +20,19 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define ANSWER_PATIENCE (30 * USEC_PER_SEC) /* munged's library gives up after ten */
-#define RESTART_PAUSE   USEC_PER_SEC
-#define ARGV_MAX        8
-#define LINE_MAX_BYTES  65536
+#define RESTART_PAUSE  USEC_PER_SEC
+#define ARGV_MAX       8
+#define LINE_MAX_BYTES 65536
 
 extern char **environ;
 
 struct asked {
-    sealer_answer_fn fn;
+    helper_answer_fn fn;
     void *ctx;
     usec_t deadline;
 };
 
-struct sealer {
+struct helper {
     sd_event *event;
     char *argv[ARGV_MAX + 1];
     struct lines *lines; /* NULL = no process */
@@ -41,65 +40,66 @@ struct sealer {
     usec_t started;
     VEC(struct asked) asked; /* oldest first */
     sd_event_source *deadline, *failed;
+    usec_t patience;
 };
 
 /* Whether there is none any more. */
-static bool reap(struct sealer *s)
+static bool reap(struct helper *h)
 {
-    if (s->pid > 0 && waitpid(s->pid, NULL, WNOHANG) == 0)
+    if (h->pid > 0 && waitpid(h->pid, NULL, WNOHANG) == 0)
         return false;
-    s->pid = 0;
+    h->pid = 0;
     return true;
 }
 
-static void end_process(struct sealer *s)
+static void end_process(struct helper *h)
 {
-    s->lines = lines_free(s->lines);
-    if (s->pid > 0)
-        kill(s->pid, SIGKILL);
-    reap(s);
+    h->lines = lines_free(h->lines);
+    if (h->pid > 0)
+        kill(h->pid, SIGKILL);
+    reap(h);
 }
 
-static void set_deadline(struct sealer *s)
+static void set_deadline(struct helper *h)
 {
-    sd_event_source_set_time(s->deadline, s->asked.n > 0 ? (uint64_t)s->asked.v[0].deadline : 0);
-    sd_event_source_set_enabled(s->deadline, s->asked.n > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+    sd_event_source_set_time(h->deadline, h->asked.n > 0 ? (uint64_t)h->asked.v[0].deadline : 0);
+    sd_event_source_set_enabled(h->deadline, h->asked.n > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
 /* Who asks again from within waits for another process. */
-static void answer_nobody(struct sealer *s)
+static void answer_nobody(struct helper *h)
 {
-    size_t n = s->asked.n;
+    size_t n = h->asked.n;
 
     for (size_t i = 0; i < n; i++) {
-        struct asked a = s->asked.v[i];
+        struct asked a = h->asked.v[i];
 
         a.fn(a.ctx, NULL);
     }
-    memmove(s->asked.v, s->asked.v + n, (s->asked.n - n) * sizeof(*s->asked.v));
-    s->asked.n -= n;
-    set_deadline(s);
+    memmove(h->asked.v, h->asked.v + n, (h->asked.n - n) * sizeof(*h->asked.v));
+    h->asked.n -= n;
+    set_deadline(h);
 }
 
 static void on_answer(void *ctx, const json_t *j)
 {
-    struct sealer *s = ctx;
+    struct helper *h = ctx;
     struct asked a;
 
-    if (s->asked.n == 0)
+    if (h->asked.n == 0)
         return;
-    a = s->asked.v[0];
-    VEC_REMOVE(&s->asked, 0);
-    set_deadline(s);
+    a = h->asked.v[0];
+    VEC_REMOVE(&h->asked, 0);
+    set_deadline(h);
     a.fn(a.ctx, j);
 }
 
 static void on_closed(void *ctx)
 {
-    struct sealer *s = ctx;
+    struct helper *h = ctx;
 
-    end_process(s);
-    answer_nobody(s);
+    end_process(h);
+    answer_nobody(h);
 }
 
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
@@ -114,7 +114,7 @@ static int on_failed(sd_event_source *source, void *userdata)
     return 0;
 }
 
-static int spawn(struct sealer *s, int theirs)
+static int spawn(struct helper *h, int theirs)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -128,15 +128,15 @@ static int spawn(struct sealer *s, int theirs)
     sigemptyset(&none);
     posix_spawnattr_setsigmask(&attributes, &none); /* ours may be blocked for the loop */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    r = posix_spawn(&s->pid, s->argv[0], &actions, &attributes, s->argv, environ);
+    r = posix_spawn(&h->pid, h->argv[0], &actions, &attributes, h->argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     if (r != 0)
-        s->pid = 0;
+        h->pid = 0;
     return -r;
 }
 
-static int start(struct sealer *s)
+static int start(struct helper *h)
 {
     static const struct lines_options options = {.line_max = LINE_MAX_BYTES,
                                                  .owed_max = 16 * 1024 * 1024};
@@ -144,71 +144,76 @@ static int start(struct sealer *s)
     _cleanup_(closep) int ours = -1, theirs = -1;
     int pair[2], r;
 
-    if (s->started + RESTART_PAUSE > mono_us() || !reap(s))
+    if (h->started + RESTART_PAUSE > mono_us() || !reap(h))
         return -EAGAIN;
-    s->started = mono_us();
+    h->started = mono_us();
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
     ours = pair[0];
     theirs = pair[1];
-    r = spawn(s, theirs);
+    r = spawn(h, theirs);
     if (r < 0)
         return r;
-    s->lines = lines_new(s->event, ours, ours, &options, &handlers, s);
+    h->lines = lines_new(h->event, ours, ours, &options, &handlers, h);
     take_fd(&ours);
-    if (s->lines)
+    if (h->lines)
         return 0;
-    end_process(s);
+    end_process(h);
     return -ENOMEM;
 }
 
-int sealer_ask(struct sealer *s, const char *op, const char *text, sealer_answer_fn fn, void *ctx)
+int helper_ask(struct helper *h, json_t *question, helper_answer_fn fn, void *ctx)
 {
     int r = 0;
 
-    if (s->asked.n >= SEALER_ASKED_MAX)
+    if (h->asked.n >= HELPER_ASKED_MAX) {
+        json_decref(question);
         return -ENOBUFS;
-    if (!s->lines)
-        r = start(s);
+    }
+    if (!h->lines)
+        r = start(h);
     if (r == 0)
-        r = lines_send(s->lines, json_pack("{s:s}", op, text));
+        r = lines_send(h->lines, question);
+    else
+        json_decref(question);
     if (r < 0) /* the answer comes from the loop, whatever it is */
-        sd_event_source_set_enabled(s->failed, SD_EVENT_ONESHOT);
-    *VEC_PUSH(&s->asked) =
-        (struct asked){.fn = fn, .ctx = ctx, .deadline = mono_us() + ANSWER_PATIENCE};
-    set_deadline(s);
+        sd_event_source_set_enabled(h->failed, SD_EVENT_ONESHOT);
+    *VEC_PUSH(&h->asked) =
+        (struct asked){.fn = fn, .ctx = ctx, .deadline = mono_us() + h->patience};
+    set_deadline(h);
     return 0;
 }
 
-struct sealer *sealer_new(sd_event *event, const char *const *argv)
+struct helper *helper_new(sd_event *event, const char *const *argv, usec_t patience)
 {
-    struct sealer *s = xnew(struct sealer);
+    struct helper *h = xnew(struct helper);
 
-    s->event = event;
-    s->started = -RESTART_PAUSE;
+    h->event = event;
+    h->patience = patience;
+    h->started = -RESTART_PAUSE;
     for (size_t i = 0; argv[i]; i++) {
         assert(i < ARGV_MAX);
-        s->argv[i] = xstrdup(argv[i]);
+        h->argv[i] = xstrdup(argv[i]);
     }
-    if (sd_event_add_time(event, &s->deadline, CLOCK_MONOTONIC, 0, 0, on_deadline, s) < 0 ||
-        sd_event_source_set_enabled(s->deadline, SD_EVENT_OFF) < 0 ||
-        sd_event_add_defer(event, &s->failed, on_failed, s) < 0 ||
-        sd_event_source_set_enabled(s->failed, SD_EVENT_OFF) < 0)
-        return sealer_free(s);
-    return s;
+    if (sd_event_add_time(event, &h->deadline, CLOCK_MONOTONIC, 0, 0, on_deadline, h) < 0 ||
+        sd_event_source_set_enabled(h->deadline, SD_EVENT_OFF) < 0 ||
+        sd_event_add_defer(event, &h->failed, on_failed, h) < 0 ||
+        sd_event_source_set_enabled(h->failed, SD_EVENT_OFF) < 0)
+        return helper_free(h);
+    return h;
 }
 
-struct sealer *sealer_free(struct sealer *s)
+struct helper *helper_free(struct helper *h)
 {
-    if (!s)
+    if (!h)
         return NULL;
-    end_process(s);
-    answer_nobody(s);
-    sd_event_source_disable_unref(s->deadline);
-    sd_event_source_disable_unref(s->failed);
+    end_process(h);
+    answer_nobody(h);
+    sd_event_source_disable_unref(h->deadline);
+    sd_event_source_disable_unref(h->failed);
     for (size_t i = 0; i < ARGV_MAX; i++)
-        free(s->argv[i]);
-    VEC_DONE(&s->asked);
-    free(s);
+        free(h->argv[i]);
+    VEC_DONE(&h->asked);
+    free(h);
     return NULL;
 }

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which events people are told of by the webhook. Up to which of them they were told stands in a
+ * file beside the journal, so that a restart neither repeats nor skips any: those that came after
+ * it are taken from the journal again, unless they are so old that they are no news.
+ *
+ * The file is written after a message was taken, so between those two moments a crash repeats one
+ * message, with the same key. */
+
+#include "daemon/daemon.h"
+
+#include "action/webhook.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "base/timer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define STATE_NAME "webhook"
+#define NEWS_FOR   USEC_PER_HOUR       /* older decisions are not told after a restart */
+#define NOTE_EVERY (5 * USEC_PER_MIN)  /* that there was nothing to tell */
+#define SAY_EVERY  (10 * USEC_PER_MIN) /* of the same trouble */
+
+struct notifier {
+    struct daemon *d;
+    struct webhook *webhook; /* NULL = nobody is to be told */
+    char program[PATH_MAX];
+    sd_event_source *timer;
+    uint64_t settled; /* as the file says */
+    usec_t said;      /* monotonic */
+};
+
+/* The file */
+
+static void state_path(const struct notifier *n, char ret[PATH_MAX])
+{
+    str_printf(ret, PATH_MAX, "%s/" STATE_NAME, n->d->config->state_dir);
+}
+
+/* -ENOENT: nobody was ever told anything. */
+static int read_state(const struct notifier *n, uint64_t *ret)
+{
+    char path[PATH_MAX], text[32] = "";
+    _cleanup_(closep) int fd = -1;
+    long long v;
+
+    state_path(n, path);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+        return -errno;
+    text[strcspn(text, "\n")] = '\0';
+    if (str_to_i64(text, &v) < 0 || v < 0)
+        return -EBADMSG;
+    *ret = (uint64_t)v;
+    return 0;
+}
+
+/* On a full disk the old one stays; then something may be told once more. */
+static void write_state(struct notifier *n, uint64_t seq)
+{
+    char path[PATH_MAX], fresh[PATH_MAX], text[32];
+    _cleanup_(closep) int fd = -1;
+
+    if (seq <= n->settled)
+        return;
+    n->settled = seq;
+    state_path(n, path);
+    STR_PRINTF(fresh, "%s/" STATE_NAME ".new", n->d->config->state_dir);
+    STR_PRINTF(text, "%" PRIu64 "\n", seq);
+    fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || rename(fresh, path) < 0)
+        log_warning("%s: %s", path, strerror(errno));
+}
+
+/* Notices */
+
+static void name_job(struct notice *n, const struct job_facts *f)
+{
+    STR_COPY(n->label, f->label);
+    STR_COPY(n->name, f->name);
+    STR_COPY(n->user, f->user);
+    STR_COPY(n->partition, f->partition);
+}
+
+static void take_incident(struct notice *n, const struct incident *i)
+{
+    n->class = i->class;
+    n->cause = i->cause;
+    STR_COPY(n->summary, i->summary);
+}
+
+static bool is_told(const struct notifier *n, const struct event *e)
+{
+    if (e->kind == EVENT_OPERATOR)
+        return e->request.request == REQUEST_FREEZE || e->request.request == REQUEST_THAW;
+    return e->kind == EVENT_DECISION && e->decision.mode >= n->d->config->webhook.mode &&
+           (action_restarts(e->decision.action) || e->decision.action == ACTION_STOP);
+}
+
+static void take_decision(const struct notifier *n, const struct event *e, struct notice *ret)
+{
+    const struct decision_facts *d = &e->decision;
+    const struct model *m = pump_model(n->d->pump);
+
+    STR_COPY(ret->job, e->job);
+    ret->attempt = e->attempt;
+    ret->action = d->action;
+    ret->mode = d->mode;
+    STR_COPY(ret->rule, d->rule);
+    STR_COPY(ret->why, d->why);
+    if (d->mode == MODE_PROPOSE)
+        ret->proposal_life = m->brakes.proposal_life;
+    ret->n_nodes = d->n_nodes < NOTICE_NODES_MAX ? d->n_nodes : NOTICE_NODES_MAX;
+    for (uint32_t i = 0; i < ret->n_nodes; i++)
+        STR_COPY(ret->nodes[i], d->nodes[i]);
+}
+
+static void take_request(const struct event *e, struct notice *ret)
+{
+    ret->kind = NOTICE_REQUEST;
+    ret->request = e->request.request;
+    STR_COPY(ret->who, e->request.who);
+    STR_COPY(ret->why, e->request.why);
+}
+
+static void start_notice(const struct notifier *n, const struct event *e, struct notice *ret)
+{
+    *ret = (struct notice){.kind = NOTICE_DECISION, .seq = e->seq, .at = e->time_us};
+    if (e->kind == EVENT_OPERATOR)
+        take_request(e, ret);
+    else
+        take_decision(n, e, ret);
+}
+
+/* What the state knows of the job; false where it knows another attempt, or none. */
+static bool complete_from_model(const struct notifier *n, struct notice *ret)
+{
+    const struct job *j = model_job(pump_model(n->d->pump), ret->job);
+
+    if (!j || j->attempt.number != ret->attempt || j->state < JOB_JUDGED)
+        return false;
+    STR_COPY(ret->label, j->sched.label);
+    STR_COPY(ret->name, j->sched.name);
+    STR_COPY(ret->user, j->sched.user);
+    STR_COPY(ret->partition, j->sched.partition);
+    take_incident(ret, &j->attempt.incident);
+    return true;
+}
+
+/* ... and what the journal does. */
+static void complete_from_journal(const struct notifier *n, struct notice *ret)
+{
+    static const enum event_kind kinds[] = {EVENT_JOB_SEEN, EVENT_VERDICT};
+    _cleanup_(freep) struct event *event = xnew(struct event);
+
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        struct journal_choice c = {.job = ret->job,
+                                   .kinds = UINT64_C(1) << kinds[i],
+                                   .below = ret->seq,
+                                   .newest_first = true};
+        _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
+
+        if (journal_select(n->d->journal, &c, &cursor, NULL) < 0 ||
+            journal_next(cursor, event, NULL) <= 0)
+            continue;
+        if (kinds[i] == EVENT_JOB_SEEN)
+            name_job(ret, &event->seen);
+        else
+            take_incident(ret, &event->incident);
+    }
+}
+
+void notifier_happened(struct notifier *n, const struct event *e)
+{
+    struct notice notice;
+
+    if (!n->webhook || !is_told(n, e))
+        return;
+    start_notice(n, e, &notice);
+    if (notice.kind == NOTICE_DECISION)
+        complete_from_model(n, &notice);
+    webhook_add(n->webhook, &notice);
+}
+
+/* Once, at the start: what people were not told before. */
+static void catch_up(struct notifier *n)
+{
+    struct journal_choice c = {.kinds = UINT64_C(1) << EVENT_DECISION, .after = n->settled};
+    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
+    _cleanup_(freep) struct event *event = xnew(struct event);
+    usec_t since = now_us() - NEWS_FOR;
+    struct err e = {0};
+    int r = journal_select(n->d->journal, &c, &cursor, &e);
+
+    while (r >= 0 && (r = journal_next(cursor, event, &e)) > 0) {
+        struct notice notice;
+
+        if (event->time_us < since || !is_told(n, event))
+            continue;
+        start_notice(n, event, &notice);
+        complete_from_journal(n, &notice);
+        webhook_add(n->webhook, &notice);
+    }
+    if (r < 0)
+        log_warning("what was not told before cannot be found: %s", e.text);
+}
+
+/* The webhook */
+
+static void on_settled(void *ctx, uint64_t seq)
+{
+    write_state(ctx, seq);
+}
+
+static void on_trouble(void *ctx, const char *why)
+{
+    struct notifier *n = ctx;
+    usec_t now = mono_us();
+
+    if (!why)
+        log_info("the webhook works again");
+    else if (now - n->said >= SAY_EVERY)
+        log_warning("the webhook: %s", why);
+    n->said = why ? now : -SAY_EVERY;
+}
+
+static const char *on_cluster(void *ctx)
+{
+    const struct notifier *n = ctx;
+    const char *said = n->d->config->cluster;
+
+    return said[0] ? said : sched_watch_cluster(n->d->sched);
+}
+
+static const struct webhook_handlers handlers = {
+    .settled = on_settled, .trouble = on_trouble, .cluster = on_cluster};
+
+static void begin(struct notifier *n, const struct webhook_config *c)
+{
+    uint64_t last = pump_model(n->d->pump)->seq;
+    int r = read_state(n, &n->settled);
+
+    if (r < 0 && r != -ENOENT)
+        log_warning("%s/" STATE_NAME ": %s; what was decided before is not told",
+                    n->d->config->state_dir, strerror(-r));
+    if (r < 0 || n->settled > last)
+        n->settled = 0;
+    n->webhook = webhook_new(n->d->event, c, &handlers, n);
+    if (!n->webhook)
+        log_error("the webhook: the event loop takes nothing more");
+    else if (n->settled == 0)
+        write_state(n, last > 0 ? last : 1);
+    else
+        catch_up(n);
+}
+
+void notifier_reload(struct notifier *n)
+{
+    const struct daemon_config *c = n->d->config;
+    struct webhook_config config = {.program = n->program,
+                                    .url = c->webhook.url,
+                                    .token_file = c->webhook.token_file,
+                                    .ca_cert = c->webhook.ca_cert};
+
+    if (!c->webhook.url[0])
+        n->webhook = webhook_free(n->webhook);
+    else if (n->webhook)
+        webhook_configure(n->webhook, &config);
+    else
+        begin(n, &config);
+}
+
+static void note_nothing(struct notifier *n)
+{
+    if (n->webhook && webhook_is_idle(n->webhook))
+        write_state(n, pump_model(n->d->pump)->seq);
+}
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *ctx)
+{
+    struct notifier *n = ctx;
+
+    note_nothing(n);
+    timer_arm(n->timer, mono_us() + NOTE_EVERY);
+    return 0;
+}
+
+bool notifier_counts(const struct notifier *n, struct webhook_counts *ret)
+{
+    *ret = (struct webhook_counts){0};
+    if (n->webhook)
+        webhook_counts(n->webhook, ret);
+    return n->webhook != NULL;
+}
+
+struct notifier *notifier_new(struct daemon *d)
+{
+    struct notifier *n = xnew(struct notifier);
+
+    n->d = d;
+    n->said = -SAY_EVERY;
+    STR_PRINTF(n->program, "%s/reknit-post", d->programs);
+    if (timer_new(d->event, on_timer, n, &n->timer) < 0)
+        return notifier_free(n);
+    timer_arm(n->timer, mono_us() + NOTE_EVERY);
+    notifier_reload(n);
+    return n;
+}
+
+struct notifier *notifier_free(struct notifier *n)
+{
+    if (!n)
+        return NULL;
+    note_nothing(n);
+    webhook_free(n->webhook);
+    sd_event_source_disable_unref(n->timer);
+    free(n);
+    return NULL;
+}

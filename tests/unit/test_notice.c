@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the webhook says. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "action/notice.h"
+#include "base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct notice make(uint64_t seq, enum action action, enum mode mode)
+{
+    struct notice n = {.seq = seq,
+                       .at = (usec_t)seq * USEC_PER_SEC,
+                       .attempt = 2,
+                       .class = CLASS_CRASH,
+                       .cause = CAUSE_NETWORK,
+                       .action = action,
+                       .mode = mode};
+
+    STR_PRINTF(n.label, "%d_7", (int)seq);
+    STR_COPY(n.name, "train");
+    STR_COPY(n.user, "alice");
+    STR_COPY(n.partition, "gpu");
+    STR_COPY(n.rule, "retry");
+    STR_COPY(n.why, "1 of 3");
+    STR_COPY(n.summary, "a link went down");
+    return n;
+}
+
+static char *text_of(const struct notice *n, size_t count, uint64_t more)
+{
+    json_t *j = notice_message("alpha", n, count, more);
+    const char *text;
+    size_t i;
+    json_t *block;
+    char *copy;
+
+    assert_non_null(j);
+    text = json_string_value(json_object_get(j, "text"));
+    assert_non_null(text);
+    copy = strdup(text);
+    json_array_foreach (json_object_get(j, "blocks"), i, block) {
+        const json_t *t = json_object_get(block, "text");
+
+        assert_string_equal(json_string_value(json_object_get(t, "type")), "plain_text");
+        assert_true(json_string_length(json_object_get(t, "text")) <= (i == 0 ? 150 : 3000));
+    }
+    json_decref(j);
+    return copy;
+}
+
+static void assert_says(const struct notice *n, size_t count, uint64_t more, const char *what)
+{
+    char *text = text_of(n, count, more);
+
+    if (!strstr(text, what))
+        fail_msg("'%s' is not in '%s'", what, text);
+    free(text);
+}
+
+static void test_one(void **state)
+{
+    struct notice n = make(17, ACTION_RESTART_EXCLUDING, MODE_ACT);
+
+    n.n_nodes = 2;
+    STR_COPY(n.nodes[0], "n7");
+    STR_COPY(n.nodes[1], "n9");
+    assert_says(&n, 1, 0, "alpha - job 17_7 is restarted without n7, n9\n");
+    assert_says(&n, 1, 0, "train, alice, gpu, attempt 2\nnetwork (crash)\na link went down\n");
+    assert_says(&n, 1, 0, "reknit explain 17_7");
+    n = make(17, ACTION_STOP, MODE_OBSERVE);
+    assert_says(&n, 1, 0, "job 17_7 would be stopped");
+    n = make(17, ACTION_RESTART, MODE_PROPOSE);
+    n.proposal_life = 240 * USEC_PER_SEC;
+    assert_says(&n, 1, 0, "may be restarted, if somebody approves");
+    assert_says(&n, 1, 0, "reknit approve 17_7, or reject, within 4min");
+}
+
+static void test_a_request(void **state)
+{
+    struct notice n = {.kind = NOTICE_REQUEST, .request = REQUEST_FREEZE};
+
+    STR_COPY(n.who, "bob");
+    STR_COPY(n.why, "a new switch");
+    assert_says(&n, 1, 0, "Reknit is frozen by bob");
+    assert_says(&n, 1, 0, "a new switch");
+}
+
+static void test_many(void **state)
+{
+    struct notice n[7];
+
+    for (size_t i = 0; i < ARRAY_SIZE(n); i++)
+        n[i] = make(100 + i, i < 5 ? ACTION_RESTART_EXCLUDING : ACTION_STOP, MODE_ACT);
+    for (size_t i = 0; i < 4; i++) {
+        n[i].n_nodes = 1;
+        STR_PRINTF(n[i].nodes[0], "n%d", i < 3 ? 1 : 2);
+    }
+    assert_says(n, 7, 13, "alpha - 20 decisions within 6");
+    assert_says(n, 7, 0, "decided: restart 5, stop 2\n");
+    assert_says(n, 7, 0, "causes: network 7\n");
+    assert_says(n, 7, 0, "nodes at fault: n1 3, n2 1\n");
+    assert_says(n, 7, 0, "first of them: 100_7 (alice), 101_7 (alice), 102_7");
+}
+
+static void test_escape(void **state)
+{
+    static const char *const rows[][2] = {
+        {"plain n7: 3 of 4", "plain n7: 3 of 4"},
+        {"<!channel>", "&lt;!channel&gt;"},
+        {"a & b", "a &amp; b"},
+        {"@here", "@\xe2\x80\x8bhere"},
+        {"http://x", "http:\xe2\x80\x8b//x"},
+        {"[a](b) `c`", "(a)(b) 'c'"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        _cleanup_strbuf_ struct strbuf b = {0};
+
+        notice_escape(&b, rows[i][0]);
+        assert_string_equal(strbuf_str(&b), rows[i][1]);
+    }
+}
+
+/* However long its parts are, a message stays within what Slack takes, and no entity is cut. */
+static void test_long(void **state)
+{
+    struct notice n = make(1, ACTION_RESTART_EXCLUDING, MODE_ACT);
+    char *text;
+
+    memset(n.name, '&', sizeof(n.name) - 1);
+    memset(n.label, '<', sizeof(n.label) - 1);
+    memset(n.summary, '&', sizeof(n.summary) - 1);
+    memset(n.why, '>', sizeof(n.why) - 1);
+    text = text_of(&n, 1, 0);
+    for (const char *p = text; (p = strchr(p, '&')); p++)
+        assert_true(str_startswith(p, "&amp;") || str_startswith(p, "&lt;") ||
+                    str_startswith(p, "&gt;"));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one),  cmocka_unit_test(test_a_request),
+        cmocka_unit_test(test_many), cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_long),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
