@@ -19,14 +19,21 @@
 #define BEAT_TICKS 15
 #define PEM_MAX    ((size_t)256 << 10)
 
+/* Where people come in. */
+struct door {
+    char *address; /* as configured; NULL = there is none */
+    char *cert, *key;
+    bool loopback;
+    struct http *http;
+};
+
 struct api {
+    sd_event *event;
     struct desk *desk;
     struct streams *streams;
     struct identity *identity;
-    struct http *local, *remote;
-    char *socket;
+    struct door local, remote;
     ino_t socket_ino;
-    char *cert, *key;
     sd_event_source *tick;
     unsigned ticks;
 };
@@ -61,18 +68,66 @@ static bool is_set(const char *s)
     return s && s[0];
 }
 
-static int open_local(struct api *a, sd_event *event, const struct api_config *c, struct err *e)
+static void door_done(struct door *d)
 {
-    struct http_config h = {
-        .local = true, .identity = a->identity, .desk = a->desk, .streams = a->streams};
+    http_free(d->http);
+    free(d->address);
+    free(d->cert);
+    if (d->key)
+        explicit_bzero(d->key, strlen(d->key));
+    free(d->key);
+    *d = (struct door){0};
+}
+#define _cleanup_door_ __attribute__((cleanup(door_done)))
+
+static int open_http(struct api *a, struct door *d, int listener, bool local, struct err *e)
+{
+    struct http_config h = {.listener = listener,
+                            .local = local,
+                            .tls_cert = d->cert,
+                            .tls_key = d->key,
+                            .identity = a->identity,
+                            .desk = a->desk,
+                            .streams = a->streams};
+
+    return http_new(a->event, &h, &d->http, e);
+}
+
+static bool is_at(const struct door *d, const char *address)
+{
+    return d->address ? is_set(address) && streq(d->address, address) : !is_set(address);
+}
+
+/* Unless another daemon has put its own there. */
+static void remove_socket(const struct api *a)
+{
     struct stat st;
 
-    h.listener = listen_unix(c->socket, e);
-    if (h.listener < 0)
-        return h.listener;
-    a->socket = xstrdup(c->socket);
-    a->socket_ino = stat(c->socket, &st) == 0 ? st.st_ino : 0;
-    return http_new(event, &h, &a->local, e);
+    if (a->local.address && stat(a->local.address, &st) == 0 && st.st_ino == a->socket_ino)
+        unlink(a->local.address);
+}
+
+static int open_local(struct api *a, const struct api_config *c, struct err *e)
+{
+    _cleanup_door_ struct door d = {0};
+    struct stat st;
+    int listener, r;
+
+    if (is_at(&a->local, c->socket))
+        return 0;
+    if (is_set(c->socket)) {
+        d.address = xstrdup(c->socket);
+        listener = listen_unix(c->socket, e);
+        r = listener < 0 ? listener : open_http(a, &d, listener, true, e);
+        if (r < 0)
+            return r;
+    }
+    remove_socket(a);
+    door_done(&a->local);
+    a->local = d;
+    d = (struct door){0};
+    a->socket_ino = a->local.address && stat(a->local.address, &st) == 0 ? st.st_ino : 0;
+    return 0;
 }
 
 /* What goes over a network is not readable for others, and nobody is trusted for his address. */
@@ -93,27 +148,62 @@ static int check_remote(const struct api_config *c, bool loopback, struct err *e
     return 0;
 }
 
-static int open_remote(struct api *a, sd_event *event, const struct api_config *c, struct err *e)
+/* The same address is not listened on anew: its listener is taken over. */
+static int listen_remote(const struct api *a, const struct api_config *c, struct door *d, int *ret,
+                         struct err *e)
 {
-    struct http_config h = {.identity = a->identity, .desk = a->desk, .streams = a->streams};
+    int fd;
+
+    if (a->remote.http && is_at(&a->remote, c->listen)) {
+        d->loopback = a->remote.loopback;
+        fd = fcntl(http_listener(a->remote.http), F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+            return err_set(e, -errno, "%s", strerror(errno));
+    } else {
+        fd = listen_tcp(c->listen, &d->loopback, e);
+        if (fd < 0)
+            return fd;
+    }
+    *ret = fd;
+    return check_remote(c, d->loopback, e);
+}
+
+static bool is_same_key(const struct door *a, const struct door *b)
+{
+    return (a->cert ? b->cert && streq(a->cert, b->cert) : !b->cert) &&
+           (a->key ? b->key && streq(a->key, b->key) : !b->key);
+}
+
+static int make_remote(struct api *a, const struct api_config *c, struct door *d, struct err *e)
+{
     _cleanup_(closep) int listener = -1;
-    bool loopback = false;
     int r = 0;
 
-    listener = listen_tcp(c->listen, &loopback, e);
-    if (listener < 0)
-        return listener;
-    r = check_remote(c, loopback, e);
-    if (r >= 0 && is_set(c->tls_cert))
-        r = read_pem(c->tls_cert, &a->cert, e);
+    d->address = xstrdup(c->listen);
+    if (is_set(c->tls_cert))
+        r = read_pem(c->tls_cert, &d->cert, e);
     if (r >= 0 && is_set(c->tls_key))
-        r = read_pem(c->tls_key, &a->key, e);
+        r = read_pem(c->tls_key, &d->key, e);
+    if (r >= 0)
+        r = listen_remote(a, c, d, &listener, e);
+    if (r < 0 || (a->remote.http && is_at(&a->remote, c->listen) && is_same_key(&a->remote, d)))
+        return r;
+    return open_http(a, d, take_fd(&listener), false, e);
+}
+
+static int open_remote(struct api *a, const struct api_config *c, struct err *e)
+{
+    _cleanup_door_ struct door d = {0};
+    int r = is_set(c->listen) ? make_remote(a, c, &d, e) : 0;
+
     if (r < 0)
         return err_prefix(e, r, "listen on %s", c->listen);
-    h.tls_cert = a->cert;
-    h.tls_key = a->key;
-    h.listener = take_fd(&listener);
-    return http_new(event, &h, &a->remote, e);
+    if (is_set(c->listen) && !d.http)
+        return 0; /* all is as it was */
+    door_done(&a->remote);
+    a->remote = d;
+    d = (struct door){0};
+    return 0;
 }
 
 int api_new(sd_event *event, const struct api_config *c, const struct api_backend *b, void *ctx,
@@ -122,13 +212,12 @@ int api_new(sd_event *event, const struct api_config *c, const struct api_backen
     _cleanup_(api_freep) struct api *a = xnew(struct api);
     int r;
 
+    a->event = sd_event_ref(event);
     a->desk = desk_new(b, ctx);
     a->streams = streams_new(a->desk);
     r = identity_new(c, &a->identity, e);
-    if (r >= 0 && is_set(c->socket))
-        r = open_local(a, event, c, e);
-    if (r >= 0 && is_set(c->listen))
-        r = open_remote(a, event, c, e);
+    r = r < 0 ? r : open_local(a, c, e);
+    r = r < 0 ? r : open_remote(a, c, e);
     if (r >= 0) {
         r = timer_new(event, on_tick, a, &a->tick);
         if (r < 0)
@@ -141,13 +230,36 @@ int api_new(sd_event *event, const struct api_config *c, const struct api_backen
     return 0;
 }
 
-/* Unless another daemon has put its own there. */
-static void remove_socket(const struct api *a)
+static void look_anew(struct api *a)
 {
-    struct stat st;
+    if (a->local.http)
+        http_identify(a->local.http);
+    if (a->remote.http)
+        http_identify(a->remote.http);
+}
 
-    if (a->socket && stat(a->socket, &st) == 0 && st.st_ino == a->socket_ino)
-        unlink(a->socket);
+int api_reload(struct api *a, const struct api_config *c, struct err *e)
+{
+    struct identity *fresh = NULL;
+    int r = identity_new(c, &fresh, e);
+
+    if (r < 0)
+        return err_prefix(e, r, "api");
+    r = open_remote(a, c, e);
+    r = r < 0 ? r : open_local(a, c, e);
+    if (r < 0) {
+        identity_free(fresh);
+        return err_prefix(e, r, "api");
+    }
+    if (identity_replace(a->identity, fresh))
+        look_anew(a);
+    return 0;
+}
+
+void api_set_admin(struct api *a, uid_t uid)
+{
+    if (identity_set_admin(a->identity, uid))
+        look_anew(a);
 }
 
 struct api *api_free(struct api *a)
@@ -156,17 +268,13 @@ struct api *api_free(struct api *a)
         return NULL;
     sd_event_source_disable_unref(a->tick);
     streams_close(a->streams);
-    http_free(a->local);
-    http_free(a->remote);
     remove_socket(a);
+    door_done(&a->local);
+    door_done(&a->remote);
     identity_free(a->identity);
     streams_free(a->streams);
     desk_free(a->desk);
-    free(a->socket);
-    free(a->cert);
-    if (a->key)
-        explicit_bzero(a->key, strlen(a->key));
-    free(a->key);
+    sd_event_unref(a->event);
     free(a);
     return NULL;
 }

@@ -25,8 +25,8 @@ struct api_config {
     const char *tls_cert, *tls_key; /* PEM files; on TCP both, but for a loopback address */
     const char *token_file;         /* lines of "USER TOKEN", readable by us alone */
     bool munge;                     /* on TCP: "Authorization: MUNGE credential" too */
-    const char *operators;          /* group; "" or NULL: root, `admin` and we ourselves alone */
-    const char *admin;              /* the scheduler's own user (SlurmUser); "" or NULL: none */
+    const char *operators;          /* group; "" or NULL: root, the scheduler's own user and we
+                                       ourselves alone */
 };
 
 /* What the daemon knows of itself. Text is the daemon's, and sanitised. */
@@ -40,9 +40,30 @@ struct api_status {
     uint64_t adapter_errors, adapter_restarts;
     uint32_t readers, readers_hung;
     uint64_t readers_replaced;
-    uint32_t agents;
     uint64_t journal_bytes;
-    const char *tilt; /* why nothing is acted on; NULL = it is */
+    const char *tilt;     /* why nothing is acted on; NULL = it is */
+    const char *config;   /* its file */
+    uint64_t config_hash; /* of all that it says */
+    struct api_agents {
+        bool listening;
+        uint32_t connected, gone; /* nodes; gone: were connected once */
+        uint64_t messages, duplicates, refused, dropped;
+        usec_t silent; /* the longest since one that is connected was heard */
+    } agents;
+    struct api_webhook {
+        bool configured;
+        uint64_t sent, failed, given_up, folded, dropped;
+        uint32_t pending;
+        const char *trouble; /* NULL = none */
+    } webhook;
+};
+
+/* Of a compute node. */
+struct api_agent {
+    const char *node, *version;
+    bool connected;
+    usec_t heard, behind; /* behind: our clock less the node's */
+    int64_t dropped, refused, watched;
 };
 
 /* All are called from the loop. */
@@ -53,6 +74,8 @@ struct api_backend {
      * committed yet when it returns; it may call api_happened(). */
     int (*submit)(void *ctx, const struct event *input, struct err *e);
     void (*status)(void *ctx, struct api_status *ret);
+    /* Calls fn for each agent that was ever heard, by the names of nodes, until it says no. */
+    void (*agents)(void *ctx, bool (*fn)(void *fn_ctx, const struct api_agent *a), void *fn_ctx);
     const char *journal; /* its path: history is read through a connection of the API's own */
 };
 
@@ -63,6 +86,12 @@ int api_new(sd_event *event, const struct api_config *c, const struct api_backen
             struct api **ret, struct err *e);
 struct api *api_free(struct api *a);
 DEFINE_CLEANUP(struct api *, api_free);
+
+/* Another configuration, tokens and certificates anew: what can be taken over is, and connections
+ * stay where their listener does. What cannot be opened leaves the old one in place. */
+int api_reload(struct api *a, const struct api_config *c, struct err *e);
+/* The scheduler's own user is an operator. */
+void api_set_admin(struct api *a, uid_t uid);
 
 /* Every event, in order, once it was committed: for streams and metrics. */
 void api_happened(struct api *a, const struct event *e);

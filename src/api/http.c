@@ -46,6 +46,7 @@ struct connection {
     struct stream *stream;
     struct MHD_Connection *mhd;
     bool suspended;
+    bool ends; /* its stream does */
 };
 
 struct http {
@@ -54,6 +55,7 @@ struct http {
     sd_event_source *listener, *epoll, *timer, *sweep;
     VEC(struct connection *) connections;
     struct connection *adding; /* that is being handed to libmicrohttpd */
+    bool ending;
 };
 
 /* One request, while its body is read. */
@@ -271,7 +273,7 @@ static void on_wake(void *ctx)
 static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
 {
     struct connection *c = cls;
-    ssize_t n = stream_read(c->stream, buf, max);
+    ssize_t n = c->http->ending || c->ends ? -ENOENT : stream_read(c->stream, buf, max);
 
     if (n < 0)
         return MHD_CONTENT_READER_END_OF_STREAM;
@@ -287,6 +289,7 @@ static void free_stream(void *cls)
     struct connection *c = cls;
 
     c->stream = stream_free(c->stream);
+    c->ends = false;
     enter(c, CONNECTION_ASKS);
 }
 
@@ -481,10 +484,27 @@ int http_new(sd_event *event, const struct http_config *c, struct http **ret, st
     return 0;
 }
 
+int http_listener(const struct http *h)
+{
+    return h->c.listener;
+}
+
+void http_identify(struct http *h)
+{
+    VEC_FOREACH (&h->connections, c) {
+        if (h->c.local)
+            identity_of_socket(h->c.identity, (*c)->fd, &(*c)->who);
+        (*c)->ends = (*c)->stream != NULL;
+        on_wake(*c);
+    }
+    run(h);
+}
+
 struct http *http_free(struct http *h)
 {
     if (!h)
         return NULL;
+    h->ending = true;
     sd_event_source_disable_unref(h->listener);
     sd_event_source_disable_unref(h->epoll);
     sd_event_source_disable_unref(h->timer);

@@ -24,7 +24,11 @@ struct http_config {
 struct http;
 
 int http_new(sd_event *event, const struct http_config *c, struct http **ret, struct err *e);
-/* Streams were told to close before. */
+/* Its streams end. */
 struct http *http_free(struct http *h);
+
+/* Who is who has changed: streams end, and connections are looked at anew. */
+void http_identify(struct http *h);
+int http_listener(const struct http *h);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Names are looked up when the daemon starts, never while it answers: a directory service that
- * hangs must not hang the loop. Groups of a local asker come with his socket (SO_PEERGROUPS). */
+/* Names are looked up when the configuration is read, never while somebody waits for an answer: a
+ * directory service that hangs must not hang the loop. Groups of a local asker come with his socket
+ * (SO_PEERGROUPS). */
 
 #include "api/identity.h"
 
@@ -27,6 +28,7 @@
 struct token {
     char text[TOKEN_LEN_MAX];
     struct asker who;
+    bool in_group; /* of the operators */
 };
 
 struct identity {
@@ -83,10 +85,8 @@ static int add_token(struct identity *i, const char *user, const char *text, str
     t = VEC_PUSH(&i->tokens);
     if (!STR_COPY(t->text, text))
         return err_set(e, -EINVAL, "the token of '%s' is too long", user);
-    t->who =
-        (struct asker){.known = true,
-                       .uid = p->pw_uid,
-                       .is_operator = is_operator_uid(i, p->pw_uid) || has_group(p, i->operators)};
+    t->who = (struct asker){.known = true, .uid = p->pw_uid};
+    t->in_group = has_group(p, i->operators);
     STR_COPY(t->who.name, user);
     return 0;
 }
@@ -141,13 +141,6 @@ static int find_names(struct identity *i, const struct api_config *c, struct err
             return err_set(e, -EINVAL, "operators: there is no group '%s'", c->operators);
         i->operators = g->gr_gid;
     }
-    if (c->admin && c->admin[0]) {
-        const struct passwd *p = getpwnam(c->admin);
-
-        if (!p)
-            return err_set(e, -EINVAL, "there is no user '%s' (the scheduler's)", c->admin);
-        i->admin = p->pw_uid;
-    }
     return 0;
 }
 
@@ -176,6 +169,40 @@ struct identity *identity_free(struct identity *i)
     VEC_DONE(&i->tokens);
     free(i);
     return NULL;
+}
+
+static bool is_same(const struct identity *a, const struct identity *b)
+{
+    if (a->operators != b->operators || a->admin != b->admin || a->tokens.n != b->tokens.n)
+        return false;
+    for (size_t k = 0; k < a->tokens.n; k++) {
+        const struct token *x = &a->tokens.v[k], *y = &b->tokens.v[k];
+
+        if (!streq(x->text, y->text) || x->who.uid != y->who.uid || x->in_group != y->in_group)
+            return false;
+    }
+    return true;
+}
+
+bool identity_replace(struct identity *i, struct identity *fresh)
+{
+    struct identity old = *i;
+    bool same;
+
+    fresh->admin = i->admin;
+    same = is_same(i, fresh);
+    *i = *fresh;
+    *fresh = old;
+    identity_free(fresh);
+    return !same;
+}
+
+bool identity_set_admin(struct identity *i, uid_t admin)
+{
+    bool new = i->admin != admin;
+
+    i->admin = admin;
+    return new;
 }
 
 static bool peer_is_in(int fd, gid_t primary, gid_t group)
@@ -220,6 +247,12 @@ static bool same_token(const char *a, const char *b)
     return differ == 0;
 }
 
+static void take_token(const struct identity *i, const struct token *t, struct asker *ret)
+{
+    *ret = t->who;
+    ret->is_operator = t->in_group || is_operator_uid(i, t->who.uid);
+}
+
 void identity_of_header(const struct identity *i, const char *header, struct asker *ret)
 {
     *ret = (struct asker){0};
@@ -227,5 +260,5 @@ void identity_of_header(const struct identity *i, const char *header, struct ask
         return;
     VEC_FOREACH (&i->tokens, t)
         if (same_token(t->text, header + strlen(BEARER)))
-            *ret = t->who;
+            take_token(i, t, ret);
 }

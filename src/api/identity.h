@@ -3,7 +3,7 @@
 #define REKNIT_API_IDENTITY_H
 
 /* Who asks. On a Unix socket the kernel says so; on TCP a token does, whose lines "USER TOKEN" are
- * read once, when the daemon starts. */
+ * read when the daemon starts and when it is told to read its configuration again. */
 
 #include "api/access.h"
 #include "api/api.h"
@@ -13,6 +13,11 @@ struct identity;
 int identity_new(const struct api_config *c, struct identity **ret, struct err *e);
 struct identity *identity_free(struct identity *i);
 DEFINE_CLEANUP(struct identity *, identity_free);
+
+/* From now on, i is what fresh is, which is freed. Whether that makes a difference. */
+bool identity_replace(struct identity *i, struct identity *fresh);
+/* The scheduler's own user, who is an operator. Whether that is new. */
+bool identity_set_admin(struct identity *i, uid_t admin);
 
 /* Of a connected Unix socket. */
 void identity_of_socket(const struct identity *i, int fd, struct asker *ret);

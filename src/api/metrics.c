@@ -367,7 +367,49 @@ static void fill_replaced(struct sheet *s)
 
 static void fill_agents(struct sheet *s)
 {
-    sample(s, "", NULL, s->s->agents);
+    sample(s, "", "state=\"connected\"", s->s->agents.connected);
+    sample(s, "", "state=\"gone\"", s->s->agents.gone);
+}
+
+static void fill_agents_silent(struct sheet *s)
+{
+    sample_seconds(s, "", NULL, s->s->agents.silent);
+}
+
+static void fill_agents_messages(struct sheet *s)
+{
+    sample(s, "", "fate=\"taken\"", (int64_t)s->s->agents.messages);
+    sample(s, "", "fate=\"duplicate\"", (int64_t)s->s->agents.duplicates);
+    sample(s, "", "fate=\"refused\"", (int64_t)s->s->agents.refused);
+}
+
+static void fill_agents_dropped(struct sheet *s)
+{
+    sample(s, "", NULL, (int64_t)s->s->agents.dropped);
+}
+
+/* The webhook: nothing where there is none. */
+
+static void fill_webhook_up(struct sheet *s)
+{
+    if (s->s->webhook.configured)
+        sample(s, "", NULL, s->s->webhook.trouble == NULL);
+}
+
+static void fill_webhook_messages(struct sheet *s)
+{
+    sample(s, "", "fate=\"sent\"", (int64_t)s->s->webhook.sent);
+    sample(s, "", "fate=\"given-up\"", (int64_t)s->s->webhook.given_up);
+}
+
+static void fill_webhook_failed(struct sheet *s)
+{
+    sample(s, "", NULL, (int64_t)s->s->webhook.failed);
+}
+
+static void fill_webhook_pending(struct sheet *s)
+{
+    sample(s, "", NULL, s->s->webhook.pending);
 }
 
 static void fill_lag(struct sheet *s)
@@ -438,7 +480,19 @@ static const struct family families[] = {
      fill_adapter_restarts},
     {"reknit_readers", "gauge", "Processes that follow logs.", fill_readers},
     {"reknit_readers_replaced_total", "counter", "... that hung or died.", fill_replaced},
-    {"reknit_agents", "gauge", "Agents that report.", fill_agents},
+    {"reknit_agents", "gauge", "Nodes whose agent is connected, or was once.", fill_agents},
+    {"reknit_agents_silent_seconds", "gauge", "The longest since a connected agent was heard.",
+     fill_agents_silent},
+    {"reknit_agents_messages_total", "counter", "Messages of agents, by what became of them.",
+     fill_agents_messages},
+    {"reknit_agents_dropped", "gauge", "Messages that agents had to give up, as they last said.",
+     fill_agents_dropped},
+    {"reknit_webhook_up", "gauge", "1 = what is to be told can be told.", fill_webhook_up},
+    {"reknit_webhook_messages_total", "counter", "Messages of the webhook, by what became of them.",
+     fill_webhook_messages},
+    {"reknit_webhook_failed_tries_total", "counter", "Times that one was not taken.",
+     fill_webhook_failed},
+    {"reknit_webhook_pending", "gauge", "Decisions that wait to be told.", fill_webhook_pending},
     {"reknit_loop_lag_seconds", "gauge", "How late the loop was last.", fill_lag},
     {"reknit_journal_seq", "gauge", "Number of the newest event.", fill_seq},
     {"reknit_journal_bytes", "gauge", "Size of the journal.", fill_bytes},

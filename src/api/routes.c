@@ -24,6 +24,7 @@ const struct route routes[] = {
     {"POST", "/v1/freeze", true, post_freeze},
     {"POST", "/v1/thaw", true, post_thaw},
     {"GET", "/v1/nodes/{node}", false, get_node},
+    {"GET", "/v1/agents", true, get_agents},
     {"GET", "/v1/events", false, get_events},
     {"GET", "/v1/health", false, get_health},
     {"GET", "/v1/openapi.json", false, get_openapi},

@@ -57,6 +57,7 @@ ROUTE_HANDLER(post_mode);
 ROUTE_HANDLER(post_freeze);
 ROUTE_HANDLER(post_thaw);
 ROUTE_HANDLER(get_node); /* state.c */
+ROUTE_HANDLER(get_agents);
 ROUTE_HANDLER(get_health);
 ROUTE_HANDLER(get_openapi);
 ROUTE_HANDLER(get_metrics);

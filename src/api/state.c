@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "core/plan/scheduled.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define VERDICTS_MAX 2000 /* of the past that are looked through for a node */
@@ -70,6 +71,58 @@ static json_t *list_kept_out(const struct desk *d, const struct asker *who, cons
     return list;
 }
 
+/* Agents */
+
+struct agent_page {
+    json_t *list;
+    const char *after; /* a node; "" = from the first */
+    bool gone;         /* only those that are */
+    size_t limit;
+    char next[NODE_NAME_LEN];
+};
+
+static json_t *view_agent(const struct api_agent *a)
+{
+    json_t *v =
+        json_pack("{s:s, s:b, s:I, s:I, s:I, s:I}", "node", a->node, "connected", a->connected,
+                  "behind_us", (json_int_t)a->behind, "dropped", (json_int_t)a->dropped, "refused",
+                  (json_int_t)a->refused, "watched", (json_int_t)a->watched);
+
+    view_time(v, "heard_us", a->heard);
+    view_text(v, "version", a->version);
+    return v;
+}
+
+static bool take_agent(void *ctx, const struct api_agent *a)
+{
+    struct agent_page *p = ctx;
+
+    if (strcmp(a->node, p->after) <= 0 || (p->gone && a->connected))
+        return true;
+    if (json_array_size(p->list) == p->limit)
+        return false;
+    json_array_append_new(p->list, view_agent(a));
+    STR_COPY(p->next, a->node);
+    return true;
+}
+
+void get_agents(struct desk *d, const struct api_request *r, const struct route_params *p,
+                struct api_answer *ret)
+{
+    const char *after = request_arg(r, "after");
+    struct agent_page page = {.after = after ? after : "", .gone = request_arg(r, "gone")};
+    json_t *answer;
+
+    if (!request_limit(r, &page.limit, ret))
+        return;
+    page.list = json_array();
+    d->backend.agents(d->ctx, take_agent, &page);
+    answer = json_pack("{s:o, s:I}", "agents", page.list, "now_us", (json_int_t)desk_now(d));
+    if (json_array_size(page.list) == page.limit)
+        json_object_set_new(answer, "next", json_string(page.next));
+    answer_json(ret, 200, answer);
+}
+
 /* To who sees nothing of it, a node is one that nothing is known of, whether it exists or not. */
 void get_node(struct desk *d, const struct api_request *r, const struct route_params *p,
               struct api_answer *ret)
@@ -101,13 +154,51 @@ static json_t *view_adapter(const struct api_status *s)
     return j;
 }
 
+#define GONE_NAMED_MAX 20
+
+static bool name_gone(void *ctx, const struct api_agent *a)
+{
+    json_t *list = ctx;
+
+    if (!a->connected)
+        json_array_append_new(list, json_string(a->node));
+    return json_array_size(list) < GONE_NAMED_MAX;
+}
+
+static json_t *view_agents(const struct desk *d, const struct api_agents *c)
+{
+    json_t *gone = json_array();
+
+    d->backend.agents(d->ctx, name_gone, gone);
+    return json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:I}", "listening", c->listening, "connected",
+                     (json_int_t)c->connected, "gone", (json_int_t)c->gone, "gone_nodes", gone,
+                     "messages", (json_int_t)c->messages, "refused", (json_int_t)c->refused,
+                     "dropped", (json_int_t)c->dropped);
+}
+
+static json_t *view_webhook(const struct api_webhook *w)
+{
+    json_t *v =
+        json_pack("{s:b, s:I, s:I, s:I}", "configured", w->configured, "sent", (json_int_t)w->sent,
+                  "given_up", (json_int_t)w->given_up, "pending", (json_int_t)w->pending);
+
+    view_text(v, "trouble", w->trouble);
+    return v;
+}
+
 static void add_for_operators(json_t *v, const struct desk *d, const struct api_status *s)
 {
+    char hash[20];
+
     json_object_set_new(v, "readers",
                         json_pack("{s:I, s:I, s:I}", "running", (json_int_t)s->readers, "hung",
                                   (json_int_t)s->readers_hung, "replaced",
                                   (json_int_t)s->readers_replaced));
-    json_object_set_new(v, "agents", json_integer(s->agents));
+    json_object_set_new(v, "agents", view_agents(d, &s->agents));
+    json_object_set_new(v, "webhook", view_webhook(&s->webhook));
+    STR_PRINTF(hash, "%016" PRIx64, s->config_hash);
+    view_text(v, "config_file", s->config);
+    view_text(v, "config_hash", hash);
     json_object_set_new(v, "loop_lag_us", json_integer(d->loop_lag));
     json_object_set_new(v, "journal",
                         json_pack("{s:I, s:I}", "bytes", (json_int_t)s->journal_bytes, "seq",

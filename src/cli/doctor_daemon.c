@@ -6,6 +6,7 @@
 #include "cli/doctor.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -114,6 +115,29 @@ static void look_at_its_links(struct doctor *d, const json_t *health)
                    "%lld hang", (long long)hung);
 }
 
+static long long number_of(const json_t *j, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(j, key));
+}
+
+static void say_gone(struct doctor *d, const json_t *agents)
+{
+    _cleanup_strbuf_ struct strbuf names = {0};
+    const json_t *gone = json_object_get(agents, "gone_nodes");
+    long long n = number_of(agents, "gone");
+    json_t *name;
+    size_t i;
+
+    json_array_foreach (gone, i, name) {
+        strbuf_addf(&names, "%s%s", i > 0 ? " " : "", json_string_value(name));
+    }
+    if ((size_t)n > json_array_size(gone))
+        strbuf_adds(&names, " ...");
+    doctor_row(d, DOCTOR_WARN, "agents", "systemctl status reknit-agent there",
+               "of %lld nodes they are connected, of %lld no more: %s",
+               number_of(agents, "connected"), n, strbuf_str(&names));
+}
+
 static void look_at_agents(struct doctor *d, const json_t *health)
 {
     const json_t *agents = json_object_get(health, "agents");
@@ -121,15 +145,54 @@ static void look_at_agents(struct doctor *d, const json_t *health)
     if (!*d->config->agents.listen)
         doctor_row(d, DOCTOR_SKIP, "agents", NULL,
                    "none are configured (agents.listen): nodes are known by logs and Slurm alone");
-    else if (!json_is_integer(agents))
+    else if (!json_is_object(agents))
         doctor_row(d, DOCTOR_SKIP, "agents", "run doctor as an operator",
                    "how many reknitd hears of is told to operators only");
-    else if (json_integer_value(agents) == 0)
+    else if (!json_is_true(json_object_get(agents, "listening")))
+        doctor_row(d, DOCTOR_WARN, "agents", "see its log: journalctl -u reknitd",
+                   "reknitd does not listen for them (yet): %s", d->config->agents.listen);
+    else if (number_of(agents, "gone") > 0)
+        say_gone(d, agents);
+    else if (number_of(agents, "connected") == 0)
         doctor_row(d, DOCTOR_WARN, "agents", "systemctl status reknit-agent on a node; a firewall?",
                    "reknitd hears of none");
     else
-        doctor_row(d, DOCTOR_OK, "agents", NULL, "reknitd hears of %lld",
-                   (long long)json_integer_value(agents));
+        doctor_row(d, DOCTOR_OK, "agents", NULL, "of %lld nodes they are connected",
+                   number_of(agents, "connected"));
+}
+
+static void look_at_webhook(struct doctor *d, const json_t *health)
+{
+    const json_t *webhook = json_object_get(health, "webhook");
+    const char *trouble = text_of(webhook, "trouble");
+
+    if (!json_is_true(json_object_get(webhook, "configured")))
+        return;
+    if (*trouble)
+        doctor_row(d, DOCTOR_WARN, "webhook", "is webhook.url right, and can this host reach it?",
+                   "%s; %lld decisions wait to be told", trouble, number_of(webhook, "pending"));
+    else
+        doctor_row(d, DOCTOR_OK, "webhook", NULL, "%lld messages were taken",
+                   number_of(webhook, "sent"));
+}
+
+/* Whether it works with what its files say now. */
+static void look_at_its_config(struct doctor *d, const json_t *health)
+{
+    const char *file = text_of(health, "config_file"), *hash = text_of(health, "config_hash");
+    char ours[20];
+
+    if (!*hash)
+        return; /* we may not know */
+    STR_PRINTF(ours, "%016" PRIx64, daemon_config_hash(d->config));
+    if (!streq(file, d->config_path))
+        doctor_row(d, DOCTOR_WARN, "its configuration", "give doctor --config that file",
+                   "it is that of %s, not of %s", file, d->config_path);
+    else if (!streq(hash, ours))
+        doctor_row(d, DOCTOR_WARN, "its configuration", "systemctl reload reknitd",
+                   "it is another one than %s and its drop-ins say now", file);
+    else
+        doctor_row(d, DOCTOR_OK, "its configuration", NULL, "it is what %s says now", file);
 }
 
 void doctor_daemon(struct doctor *d)
@@ -146,7 +209,9 @@ void doctor_daemon(struct doctor *d)
     } else {
         look_at_self(d, health);
         look_at_its_links(d, health);
+        look_at_its_config(d, health);
         look_at_agents(d, health);
+        look_at_webhook(d, health);
     }
     json_decref(health);
 }

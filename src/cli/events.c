@@ -71,7 +71,10 @@ static int follow(const char *kinds, const char *job, bool json)
     }
     if (ferror(stdout))
         return EXIT_OK; /* nobody reads any more; main() says it */
-    log_error("reknitd has ended; the last event was %" PRIu64, f.last);
+    log_error(
+        "reknitd has ended the stream (it was stopped, or who is an operator has changed); the "
+        "last event was %" PRIu64,
+        f.last);
     return EXIT_TROUBLE;
 }
 

@@ -127,7 +127,9 @@ bool daemon_config_is_meant(const struct form_text *text);
 void daemon_config_doubts(const struct daemon_config *c, void (*fn)(void *ctx, const char *text),
                           void *ctx);
 
-/* As YAML that daemon_config_add() understands. */
+/* As YAML that daemon_config_add() understands, but without secrets. */
 void daemon_config_format(const struct daemon_config *c, struct strbuf *out);
+/* Of that YAML: the same for configurations that say the same. */
+uint64_t daemon_config_hash(const struct daemon_config *c);
 
 #endif

@@ -7,6 +7,7 @@
 #include "config/daemon_form.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "config/policy_file.h"
 #include "config/policy_form.h"
 
@@ -449,4 +450,12 @@ void daemon_config_format(const struct daemon_config *c, struct strbuf *out)
 #undef WRITE
     write_rules(out, c);
     write_policies(out, c);
+}
+
+uint64_t daemon_config_hash(const struct daemon_config *c)
+{
+    _cleanup_strbuf_ struct strbuf text = {0};
+
+    daemon_config_format(c, &text);
+    return hash_bytes(HASH_INIT, strbuf_str(&text), text.len);
 }

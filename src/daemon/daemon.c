@@ -220,6 +220,7 @@ static int set_up(struct daemon *d, struct err *e)
     if (r < 0)
         return r;
     tell_config(d);
+    d->config_hash = daemon_config_hash(d->config);
     children.spawner = d->config->spawner;
     find_programs(d->programs);
     d->children = children_new(d->event, &children);
@@ -284,9 +285,12 @@ void daemon_reload(struct daemon *d)
     }
     daemon_config_free(d->config);
     d->config = fresh;
+    d->config_hash = daemon_config_hash(fresh);
     tell_config(d);
     sched_watch_reload(d->sched);
     node_watch_reload(d->nodes);
     notifier_reload(d->notifier);
+    if (face_reload(d, &e) < 0)
+        log_error("%s; what held before still holds of it", e.text);
     log_info("the configuration was read again");
 }

@@ -30,6 +30,7 @@ struct daemon {
     sd_event *event;
     struct daemon_config *config;
     const char *config_path, *drop_ins; /* to be read again on SIGHUP */
+    uint64_t config_hash;               /* of what holds */
     int lock;
     char programs[PATH_MAX]; /* where those that go with this one lie */
     struct journal *journal;
@@ -134,6 +135,9 @@ void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);
 
 /* face.c: the API; d->api on success. */
 int face_new(struct daemon *d, struct err *e);
+int face_reload(struct daemon *d, struct err *e);
+/* The scheduler can be asked: who it runs as. */
+void face_learn(struct daemon *d);
 
 /* nodes.c: hears the agents of the compute nodes, where the configuration has them. */
 struct node_watch *node_watch_new(struct daemon *d);
@@ -141,9 +145,10 @@ struct node_watch *node_watch_free(struct node_watch *w);
 void node_watch_reload(struct node_watch *w);
 /* More of the journal is written. */
 void node_watch_written(struct node_watch *w);
-/* How many nodes' agents are heard now. */
-uint32_t node_watch_agents(const struct node_watch *w);
 void node_watch_happened(struct node_watch *w, const struct event *e);
+void node_watch_agents(const struct node_watch *w, bool (*fn)(void *ctx, const struct api_agent *a),
+                       void *ctx);
+void node_watch_counts(const struct node_watch *w, struct api_agents *ret);
 /* Whether its agent says that nothing of the job is left on the node: then core is told. */
 bool node_watch_fences(struct node_watch *w, const char *key, const char *node);
 

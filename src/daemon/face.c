@@ -4,8 +4,11 @@
 
 #include "daemon/daemon.h"
 
+#include "action/webhook.h"
+#include "base/log.h"
 #include "base/str.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -49,6 +52,27 @@ static uint64_t journal_bytes(const struct daemon *d)
     return n;
 }
 
+static void get_agents(void *ctx, bool (*fn)(void *fn_ctx, const struct api_agent *a), void *fn_ctx)
+{
+    const struct daemon *d = ctx;
+
+    node_watch_agents(d->nodes, fn, fn_ctx);
+}
+
+static void get_webhook(const struct daemon *d, struct api_webhook *ret)
+{
+    struct webhook_counts c;
+
+    *ret = (struct api_webhook){.configured = notifier_counts(d->notifier, &c)};
+    ret->sent = c.sent;
+    ret->failed = c.failed;
+    ret->given_up = c.given_up;
+    ret->folded = c.folded;
+    ret->dropped = c.dropped;
+    ret->pending = c.pending;
+    ret->trouble = c.trouble;
+}
+
 static void get_status(void *ctx, struct api_status *ret)
 {
     const struct daemon *d = ctx;
@@ -68,24 +92,20 @@ static void get_status(void *ctx, struct api_status *ret)
         .readers = readers.running,
         .readers_hung = readers.hung,
         .readers_replaced = readers.replaced,
-        .agents = node_watch_agents(d->nodes),
         .journal_bytes = journal_bytes(d),
         .tilt = pump_is_tilted(d->pump) ? "the journal cannot be written" : NULL,
+        .config = d->config_path,
+        .config_hash = d->config_hash,
     };
+    node_watch_counts(d->nodes, &ret->agents);
+    get_webhook(d, &ret->webhook);
     if (!ret->adapter[0])
         ret->adapter = ret->adapter_ok ? "connected" : "starting";
 }
 
-int face_new(struct daemon *d, struct err *e)
+static struct api_config api_config_of(const struct daemon_config *c)
 {
-    const struct daemon_config *c = d->config;
-    char path[PATH_MAX];
-    struct api_backend backend = {.model = get_model,
-                                  .now = get_now,
-                                  .submit = submit,
-                                  .status = get_status,
-                                  .journal = path};
-    struct api_config config = {
+    return (struct api_config){
         .socket = c->api.socket,
         .listen = c->api.listen,
         .tls_cert = c->api.tls_cert,
@@ -93,6 +113,45 @@ int face_new(struct daemon *d, struct err *e)
         .token_file = c->api.token_file,
         .operators = c->operators,
     };
+}
+
+/* SlurmUser, by number: names are another host's. */
+static void on_config(void *ctx, enum adapter_outcome outcome, const json_t *answer,
+                      const char *text)
+{
+    struct daemon *d = ctx;
+    const json_t *uid = json_object_get(json_object_get(answer, "config"), "scheduler_uid");
+    json_int_t v = json_integer_value(uid);
+
+    if (outcome == ADAPTER_DONE && json_is_integer(uid) && v >= 0 && v < UINT32_MAX)
+        api_set_admin(d->api, (uid_t)v);
+}
+
+#define LEARN_PATIENCE (30 * USEC_PER_SEC)
+
+void face_learn(struct daemon *d)
+{
+    adapter_ask(d->adapter, json_pack("{s:s}", "op", "config"), LEARN_PATIENCE, on_config, d);
+}
+
+int face_reload(struct daemon *d, struct err *e)
+{
+    struct api_config config = api_config_of(d->config);
+
+    return api_reload(d->api, &config, e);
+}
+
+int face_new(struct daemon *d, struct err *e)
+{
+    const struct daemon_config *c = d->config;
+    struct api_config config = api_config_of(c);
+    char path[PATH_MAX];
+    struct api_backend backend = {.model = get_model,
+                                  .now = get_now,
+                                  .submit = submit,
+                                  .status = get_status,
+                                  .agents = get_agents,
+                                  .journal = path};
 
     STR_PRINTF(path, "%s/" JOURNAL_NAME, c->state_dir);
     return api_new(d->event, &config, &backend, d, &d->api, e);

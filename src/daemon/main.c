@@ -24,7 +24,7 @@ static const char help[] =
     "only. Started by systemd (systemctl start reknitd) or in the foreground.\n"
     "\n"
     "  --config FILE        " DAEMON_CONFIG_PATH "\n"
-    "  --drop-ins FOLDER    " DAEMON_CONFIG_DROP_INS ", read after it\n"
+    "  --drop-ins FOLDER    read after it: the folder beside it, x.d beside x.yaml\n"
     "  --help, --version\n"
     "\n"
     "SIGHUP reads the configuration again; SIGTERM ends it, and no job notices.\n"
@@ -34,8 +34,16 @@ static const char help[] =
     "  reknit jobs            what it sees and did\n";
 
 struct options {
-    const char *config, *drop_ins;
+    const char *config, *drop_ins; /* drop_ins NULL = none */
 };
+
+/* They lie beside their file, unless somebody says otherwise. */
+static const char *drop_ins_of(const char *config)
+{
+    static char folder[PATH_MAX];
+
+    return daemon_config_drop_ins(config, folder, sizeof(folder)) ? folder : NULL;
+}
 
 /* 0: go on; otherwise the exit status + 1. */
 static int parse(int argc, char **argv, struct options *ret)
@@ -50,7 +58,7 @@ static int parse(int argc, char **argv, struct options *ret)
     };
     int opt;
 
-    *ret = (struct options){.config = DAEMON_CONFIG_PATH, .drop_ins = DAEMON_CONFIG_DROP_INS};
+    *ret = (struct options){.config = DAEMON_CONFIG_PATH};
     while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (opt) {
         case OPT_CONFIG:
@@ -69,6 +77,8 @@ static int parse(int argc, char **argv, struct options *ret)
             return EXIT_USAGE + 1;
         }
     }
+    if (!ret->drop_ins)
+        ret->drop_ins = drop_ins_of(ret->config);
     if (optind < argc) {
         log_error("there is nothing to be done with '%s'; see reknitd --help", argv[optind]);
         return EXIT_USAGE + 1;

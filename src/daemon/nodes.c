@@ -363,15 +363,6 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
     return 0;
 }
 
-uint32_t node_watch_agents(const struct node_watch *w)
-{
-    struct agents_counts counts = {0};
-
-    if (w && w->agents)
-        agents_counts(w->agents, &counts);
-    return counts.nodes;
-}
-
 /* What the job is known by goes with it. */
 void node_watch_happened(struct node_watch *w, const struct event *e)
 {
@@ -386,6 +377,64 @@ void node_watch_happened(struct node_watch *w, const struct event *e)
             return;
         }
     }
+}
+
+/* For the API */
+
+struct asking {
+    bool (*fn)(void *ctx, const struct api_agent *a);
+    void *ctx;
+};
+
+static bool show_agent(void *ctx, const char *node, const struct agent_view *v)
+{
+    const struct asking *q = ctx;
+    const struct api_agent a = {.node = node,
+                                .version = v->heartbeat.version,
+                                .connected = v->connected,
+                                .heard = v->heard_us,
+                                .behind = v->behind_us,
+                                .dropped = v->heartbeat.dropped,
+                                .refused = v->heartbeat.refused,
+                                .watched = v->heartbeat.watched};
+
+    return q->fn(q->ctx, &a);
+}
+
+void node_watch_agents(const struct node_watch *w, bool (*fn)(void *ctx, const struct api_agent *a),
+                       void *ctx)
+{
+    struct asking q = {fn, ctx};
+
+    if (w->agents)
+        agents_each(w->agents, show_agent, &q);
+}
+
+static bool count_agent(void *ctx, const char *node, const struct agent_view *v)
+{
+    struct api_agents *c = ctx;
+    usec_t silent = now_us() - v->heard_us;
+
+    c->connected += v->connected;
+    c->gone += !v->connected;
+    c->dropped += v->heartbeat.dropped > 0 ? (uint64_t)v->heartbeat.dropped : 0;
+    if (v->connected && silent > c->silent)
+        c->silent = silent;
+    return true;
+}
+
+void node_watch_counts(const struct node_watch *w, struct api_agents *ret)
+{
+    struct agents_counts c = {0};
+
+    *ret = (struct api_agents){.listening = w->agents != NULL};
+    if (!w->agents)
+        return;
+    agents_counts(w->agents, &c);
+    ret->messages = c.messages;
+    ret->duplicates = c.duplicates;
+    ret->refused = c.refused;
+    agents_each(w->agents, count_agent, ret);
 }
 
 /* A key is replaced under its name. */

@@ -252,6 +252,7 @@ void sched_watch_hello(void *ctx, const json_t *hello)
         str_sanitize(w->cluster, sizeof(w->cluster), cluster, strlen(cluster));
     log_info("cluster %s, scheduler %s", cluster ? cluster : "?", version ? version : "?");
     w->clock_at = 0;
+    face_learn(w->d);
     sched_watch_poke(w);
 }
 

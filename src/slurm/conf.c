@@ -31,15 +31,15 @@ static json_t *operator_json(const slurm_conf_t *c)
 static json_t *config_json(const slurm_conf_t *c)
 {
     json_t *o = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:I, s:i, s:I, s:b, s:b, s:i, s:i, s:o, s:b}", "cluster",
+        "{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:i, s:I, s:b, s:b, s:i, s:i, s:o, s:b}", "cluster",
         text_json(c->cluster_name, TEXT_MAX), "version", text_json(c->version, TEXT_MAX), "user",
         text_json(people_name(geteuid()), TEXT_MAX), "operator", operator_json(c), "scheduler_user",
-        text_json(c->slurm_user_name, TEXT_MAX), "forget_s", (json_int_t)c->min_job_age,
-        "node_timeout_s", (int)c->slurmd_timeout, "requeue_delay_s",
-        (json_int_t)requeue_delay(c->authinfo), "requeue_default", c->job_requeue == 1,
-        "kill_on_bad_exit", c->kill_on_bad_exit == 1, "message_timeout_s", (int)c->msg_timeout,
-        "kill_wait_s", (int)c->kill_wait, "parameters", text_json(c->sched_params, TEXT_LONG_MAX),
-        "file_append", c->job_file_append == 1);
+        text_json(c->slurm_user_name, TEXT_MAX), "scheduler_uid", (json_int_t)c->slurm_user_id,
+        "forget_s", (json_int_t)c->min_job_age, "node_timeout_s", (int)c->slurmd_timeout,
+        "requeue_delay_s", (json_int_t)requeue_delay(c->authinfo), "requeue_default",
+        c->job_requeue == 1, "kill_on_bad_exit", c->kill_on_bad_exit == 1, "message_timeout_s",
+        (int)c->msg_timeout, "kill_wait_s", (int)c->kill_wait, "parameters",
+        text_json(c->sched_params, TEXT_LONG_MAX), "file_append", c->job_file_append == 1);
 
     return o;
 }

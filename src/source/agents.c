@@ -722,3 +722,11 @@ int agents_look(const struct agents *a, const char *node, struct agent_view *ret
     *ret = n->view;
     return 0;
 }
+
+void agents_each(const struct agents *a,
+                 bool (*fn)(void *ctx, const char *node, const struct agent_view *v), void *ctx)
+{
+    VEC_FOREACH (&a->nodes, n)
+        if ((*n)->view.heard_us > 0 && !fn(ctx, (*n)->name, &(*n)->view))
+            return;
+}

@@ -64,5 +64,8 @@ uint16_t agents_port(const struct agents *a); /* where it listens, should the co
 void agents_counts(const struct agents *a, struct agents_counts *ret);
 /* -ENOENT: no agent of that node was ever heard. */
 int agents_look(const struct agents *a, const char *node, struct agent_view *ret);
+/* Those that were ever heard, by the names of nodes, until fn says no. */
+void agents_each(const struct agents *a,
+                 bool (*fn)(void *ctx, const char *node, const struct agent_view *v), void *ctx);
 
 #endif

@@ -47,12 +47,19 @@ static const char *get_arg(void *ctx, const char *name)
     return value[0] ? value : NULL;
 }
 
+static void tell_agents(void *ctx, bool (*fn)(void *fn_ctx, const struct api_agent *a),
+                        void *fn_ctx)
+{
+    fn(fn_ctx, &(struct api_agent){.node = "n1", .version = "1"});
+}
+
 static struct desk *make_desk(void)
 {
     static const struct api_backend b = {.model = get_model,
                                          .now = get_now,
                                          .submit = submit,
                                          .status = get_status,
+                                         .agents = tell_agents,
                                          .journal = "/nonexistent/journal.db"};
     struct event e = {.kind = EVENT_JOB_SEEN, .seq = 1, .time_us = 1, .job = "4242-1"};
 

@@ -64,7 +64,7 @@ NODE = {
     "cpus": 64, "boot": 1, "daemon_start": 1,
 }
 CONFIG = {
-    "cluster": "fake", "version": "1", "user": "slurm", "operator": True, "scheduler_user": "slurm",
+    "cluster": "fake", "version": "1", "user": "slurm", "operator": True, "scheduler_user": "slurm", "scheduler_uid": 64030,
     "forget_s": 3600, "node_timeout_s": 300, "requeue_delay_s": REQUEUE_DELAY,
     "requeue_default": True, "kill_on_bad_exit": True, "message_timeout_s": 10, "kill_wait_s": 30,
     "parameters": "", "file_append": False,

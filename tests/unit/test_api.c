@@ -71,11 +71,27 @@ static void get_status(void *ctx, struct api_status *ret)
                                .started = 1500000};
 }
 
+static void get_agents_of_test(void *ctx, bool (*fn)(void *fn_ctx, const struct api_agent *a),
+                               void *fn_ctx)
+{
+    for (int i = 1; i <= 5; i++) {
+        char node[8];
+        struct api_agent a = {.node = node, .version = "1", .connected = i % 2, .heard = i};
+
+        STR_PRINTF(node, "n%d", i);
+        if (!fn(fn_ctx, &a))
+            return;
+    }
+}
+
 static int set_up(void **state)
 {
     struct world *w = *state = xnew(struct world);
-    struct api_backend b = {
-        .model = get_model, .now = get_now, .submit = submit, .status = get_status};
+    struct api_backend b = {.model = get_model,
+                            .now = get_now,
+                            .submit = submit,
+                            .status = get_status,
+                            .agents = get_agents_of_test};
 
     STR_COPY(w->folder, "/tmp/reknit-test-api-XXXXXX");
     assert_non_null(mkdtemp(w->folder));
@@ -708,6 +724,35 @@ static void check_sample(const char *line, const char *family)
     assert_true(end > p && *end == '\0');
 }
 
+static void agents_are_told_to_operators_page_by_page(void **state)
+{
+    struct world *w = *state;
+    const char *first[] = {"limit", "2", NULL}, *next[] = {"limit", "2", "after", "n2", NULL};
+    const char *gone[] = {"gone", "", NULL};
+    json_t *j = get(w, &root, "/v1/agents", first);
+
+    assert_int_equal(json_array_size(json_object_get(j, "agents")), 2);
+    assert_string_equal(json_string_value(json_object_get(j, "next")), "n2");
+    json_decref(j);
+    j = get(w, &root, "/v1/agents", next);
+    assert_string_equal(
+        json_string_value(json_object_get(json_array_get(json_object_get(j, "agents"), 0), "node")),
+        "n3");
+    json_decref(j);
+    j = get(w, &root, "/v1/agents", gone);
+    assert_int_equal(json_array_size(json_object_get(j, "agents")), 2);
+    json_decref(j);
+    j = get(w, &root, "/v1/health", NULL);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(j, "agents"), "gone_nodes")),
+                     2);
+    json_decref(j);
+    assert_int_equal(status_of(w, &alice, "GET", "/v1/agents", NULL), 403);
+    j = get(w, &alice, "/v1/health", NULL);
+    assert_null(json_object_get(j, "agents"));
+    assert_null(json_object_get(j, "config_hash"));
+    json_decref(j);
+}
+
 static void metrics_are_what_prometheus_reads(void **state)
 {
     struct world *w = *state;
@@ -763,6 +808,7 @@ int main(void)
         WITH_WORLD(a_stream_shows_ones_own_and_goes_on_where_it_was),
         WITH_WORLD(a_stream_that_fell_behind_reads_the_journal),
         WITH_WORLD(streams_are_few),
+        WITH_WORLD(agents_are_told_to_operators_page_by_page),
         WITH_WORLD(metrics_are_what_prometheus_reads),
     };
 

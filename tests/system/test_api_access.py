@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is who for reknitd's API: tokens over TLS, the scheduler's user, a group; and all of it read again."""
+
+import grp
+import http.client
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+
+import pytest
+
+from api_daemon import ALICE, Daemon, as_user, wait_for
+from fake_adapter import CONFIG, World
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="asks as several users")
+TOKEN, OTHER = "a-token-of-at-least-20", "another-token-for-root"
+
+
+@pytest.fixture
+def world():
+    with World(nodes=4) as w:
+        yield w
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def make_certificate(folder, name):
+    if not shutil.which("openssl"):
+        pytest.skip("no openssl")
+    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
+
+
+class Site:
+    """A daemon that listens with TLS for tokens."""
+
+    def __init__(self, folder, world):
+        self.port = free_port()
+        self.tokens = folder / "tokens"
+        self.write_tokens(f"nobody {TOKEN}\nroot {OTHER}\n")
+        self.cert, self.key = make_certificate(folder, "first")
+        self.daemon = Daemon(folder, world, api=self.api())
+        self.daemon.until("/v1/health", lambda a: a["ok"])
+
+    def api(self, **more):
+        return {"listen": f"127.0.0.1:{self.port}", "tls_cert": str(self.cert), "tls_key": str(self.key),
+                "token_file": str(self.tokens), **more}
+
+    def write_tokens(self, text):
+        self.tokens.write_text(text)
+        self.tokens.chmod(0o600)
+
+    def ask(self, path, token=None, method="GET", trust=None):
+        context = ssl.create_default_context(cafile=str(trust or self.cert))
+        c = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=context)
+        c.request(method, path, None, {"Authorization": f"Bearer {token}"} if token else {})
+        r = c.getresponse()
+        text = r.read().decode()
+        c.close()
+        return r.status, json.loads(text) if text.startswith("{") else text
+
+
+@pytest.fixture
+def site(tmp_path, world):
+    s = Site(tmp_path, world)
+    try:
+        yield s
+        s.daemon.stop()
+    finally:
+        s.daemon.process.kill()
+        s.daemon.process.wait()
+
+
+def test_a_token_over_tls(site, world):
+    world.submit(n_nodes=1, comment="reknit", name="his", user="nobody", uid=65534, runs=[(600, "completed", 0)])
+    world.submit(n_nodes=1, comment="reknit", name="hers", user="alice", uid=ALICE, runs=[(600, "completed", 0)])
+    site.daemon.until("/v1/jobs", lambda a: len(a["jobs"]) == 2)
+    assert site.ask("/v1/health")[0] == 401
+    assert site.ask("/v1/health", "x" * 22)[0] == 401
+    assert site.ask("/v1/health", TOKEN + "x")[0] == 401
+    assert [j["name"] for j in site.ask("/v1/jobs", TOKEN)[1]["jobs"]] == ["his"]
+    assert len(site.ask("/v1/jobs", OTHER)[1]["jobs"]) == 2
+    assert site.ask("/metrics", TOKEN)[0] == 403 and site.ask("/metrics", OTHER)[0] == 200
+    assert site.ask("/v1/freeze", TOKEN, "POST")[0] == 403
+    plain = http.client.HTTPConnection("127.0.0.1", site.port, timeout=20)
+    with pytest.raises((http.client.HTTPException, OSError)):
+        plain.request("GET", "/v1/health")
+        plain.getresponse()
+    assert TOKEN not in site.daemon.log() and OTHER not in site.daemon.log()
+
+
+def test_tokens_are_read_again(site):
+    site.write_tokens(f"nobody {TOKEN}-new\n")
+    assert "was read again" in site.daemon.reload()
+    assert site.ask("/v1/health", TOKEN)[0] == 401 and site.ask("/v1/health", OTHER)[0] == 401
+    assert site.ask("/v1/health", f"{TOKEN}-new")[0] == 200
+    site.write_tokens("nobody short\n")
+    assert "too short" in site.daemon.reload()
+    assert site.ask("/v1/health", f"{TOKEN}-new")[0] == 200  # what held still holds
+    site.write_tokens(f"nobody {TOKEN}\n")
+    site.tokens.chmod(0o644)
+    assert "only its owner can read" in site.daemon.reload()
+    assert site.ask("/v1/health", f"{TOKEN}-new")[0] == 200
+
+
+def test_a_certificate_is_read_again(site, tmp_path):
+    old = site.cert
+    site.cert, site.key = make_certificate(tmp_path, "second")
+    site.daemon.configure(api=site.api())
+    assert "was read again" in site.daemon.reload()
+    assert site.ask("/v1/health", TOKEN)[0] == 200
+    with pytest.raises(ssl.SSLError):
+        site.ask("/v1/health", TOKEN, trust=old)
+    site.key.write_text("no key")
+    assert "was read again" in site.daemon.reload()
+    assert "certificate and key" in site.daemon.log()
+    assert site.ask("/v1/health", TOKEN)[0] == 200
+
+
+def test_listeners_move(site, tmp_path):
+    before, site.port = site.port, free_port()
+    site.daemon.configure(api=site.api())
+    site.daemon.reload()
+    assert site.ask("/v1/health", TOKEN)[0] == 200
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", before), timeout=5)
+    old, site.daemon.socket = site.daemon.socket, tmp_path / "other.sock"
+    site.daemon.configure(api=site.api())
+    site.daemon.reload()
+    assert site.daemon.ask("/v1/health")[0] == 200 and not old.exists()
+    site.daemon.configure(api={})
+    site.daemon.reload()
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", site.port), timeout=5)
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    taken.listen()
+    site.port = taken.getsockname()[1]
+    site.daemon.configure(api=site.api())
+    assert "still holds" in site.daemon.reload()
+    assert site.daemon.ask("/v1/health")[0] == 200
+    taken.close()
+
+
+def shows_something(follower, site, request):
+    """Something happens, and is seen; not at once, as long as the stream has not begun."""
+    site.daemon.ask(f"/v1/{request}", method="POST")
+    return select.select([follower.stdout], [], [], 0.5)[0] and request in os.read(follower.stdout.fileno(), 65536).decode()
+
+
+def test_a_stream_ends_when_its_reader_is_somebody_else_now(site, reknit):
+    """... and one of somebody who stays who he was goes on."""
+    env = {**os.environ, "REKNIT_SOCKET": str(site.daemon.socket)}
+    site.daemon.reload()
+    follower = subprocess.Popen([reknit.path, "events"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: shows_something(follower, site, "freeze"), "a first event")
+    site.daemon.reload()
+    wait_for(lambda: shows_something(follower, site, "thaw"), "an event after that")
+    site.write_tokens(f"nobody {TOKEN}\n")
+    site.daemon.reload()
+    assert follower.wait(20) == 1
+    assert "reknitd has ended the stream" in follower.stderr.read()
+
+
+def test_the_schedulers_user_is_an_operator(site):
+    site.daemon.until("/metrics", lambda a: True, uid=CONFIG["scheduler_uid"])
+    assert site.daemon.ask("/metrics", ALICE)[0] == 403
+
+
+def test_a_group_of_operators(site):
+    group = next(g for g in grp.getgrall() if g.gr_gid > 0 and g.gr_name in ("games", "users", "nogroup"))
+
+    def status():
+        os.setegid(group.gr_gid)
+        try:
+            return site.daemon.ask("/metrics", ALICE)[0]
+        finally:
+            os.setegid(0)
+
+    assert status() == 403
+    site.daemon.configure(api=site.api(), operators=group.gr_name)
+    site.daemon.reload()
+    assert status() == 200
+    assert site.daemon.ask("/metrics", ALICE)[0] == 403
+    site.daemon.configure(api=site.api(), operators="no-such-group")
+    assert "there is no group" in site.daemon.reload()
+    assert status() == 200
+
+
+def test_a_daemon_with_an_old_configuration_is_seen(site, reknit):
+    def row(name):
+        said = json.loads(reknit("doctor", "--config", site.daemon.config, "--format", "json").stdout)
+        return next((r for r in said["checks"] if r["check"] == name), None)
+
+    assert row("its configuration")["state"] == "ok"
+    site.daemon.configure(api=site.api(), poll="2s")
+    stale = row("its configuration")
+    assert stale["state"] == "warn" and stale["mend"] == "systemctl reload reknitd"
+    site.daemon.reload()
+    assert row("its configuration")["state"] == "ok"
+
+
+def test_drop_ins_lie_beside_a_configuration_given_by_hand(tmp_path, world, site):
+    folder = tmp_path / "by-hand"
+    (folder / "reknitd.d").mkdir(parents=True)
+    (folder / "reknitd.yaml").write_text(json.dumps({
+        "state_dir": str(folder / "state"), "spawner": "", "adapter": {"command": world.command}}))
+    (folder / "reknitd.d" / "api.yaml").write_text(json.dumps({"api": {"socket": str(folder / "sock")}}))
+    (folder / "reknitd.d" / "mode.yaml").write_text("mode: propose\n")
+    with (folder / "log").open("w") as log:
+        from api_daemon import REKNITD
+        process = subprocess.Popen([REKNITD, "--config", folder / "reknitd.yaml"], stderr=log)
+    try:
+        wait_for((folder / "sock").exists, lambda: (folder / "log").read_text())
+        with as_user(0):
+            site.daemon.socket, before = folder / "sock", site.daemon.socket
+            assert site.daemon.ask("/v1/health")[1]["mode"] == "propose"
+            site.daemon.socket = before
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
