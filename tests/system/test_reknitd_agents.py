@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node's root may tell reknitd, and that it is not lost: with a scheduler in memory, and the
+test in place of the agents."""
+
+import json
+import os
+import socket
+import subprocess
+import time
+
+import pytest
+from api_daemon import Daemon, wait_for
+from conftest import REKNIT
+from fake_adapter import World
+from reknitd import Journal
+
+SEAL = REKNIT.parent / "reknit-seal"
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="what is told comes from root")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Node:
+    """The agent of a node: proves itself, and says what it is told to."""
+
+    def __init__(self, place, name):
+        self.place, self.name = place, name
+        self.file = wait_for(self.connect, lambda: place.daemon.log()[-2000:])
+        self.word = json.loads(self.file.readline())["word"]
+        assert self.say("alive", 0, version="1", dropped=0, refused=0, watched=0) == {"ack": 0, "origin": 0}
+
+    def connect(self):
+        try:
+            return socket.create_connection(("127.0.0.1", self.place.port), timeout=20).makefile("rw")
+        except ConnectionError:
+            return None
+
+    def send(self, kind, number, **members):
+        body = {"v": 1, "kind": kind, "node": self.name, "time": int(time.time() * 1e6), **members}
+        text = json.dumps({"v": 1, "word": self.word, "node": self.name, "origin": 7 if number else 0, "id": number,
+                           "body": body})
+        done = subprocess.run([SEAL, "--key", self.place.key], text=True, capture_output=True, check=True,
+                              input=json.dumps({"seal": text}) + "\n")
+        self.file.write(json.dumps({"sealed": json.loads(done.stdout)["sealed"]}) + "\n")
+        self.file.flush()
+
+    def hear(self):
+        return json.loads(self.file.readline() or "null")
+
+    def say(self, kind, number, **members):
+        self.send(kind, number, **members)
+        return self.hear()
+
+    def alive(self):
+        return self.say("alive", 0, version="1", dropped=0, refused=0, watched=0)
+
+    def death(self, number, job, rank=0, status=9, **members):
+        """Of a task; the answer is to be heard."""
+        self.send("exit", number, job=int(job), restart=0, step="0", rank=rank, local=0, tasks=4, pid=77, uid=1000,
+                  status=status, **members)
+
+
+class Place:
+    def __init__(self, folder, world):
+        self.port, self.key = free_port(), folder / "key"
+        self.make_key()
+        self.daemon = Daemon(folder, world, mode="observe", agents={
+            "listen": f"127.0.0.1:{self.port}", "auth": "key", "key_file": str(self.key)})
+        self.journal = Journal(folder / "state" / "journal.db")
+        self.await_listening()
+
+    def make_key(self):
+        self.key.touch(0o600)
+        self.key.write_bytes(os.urandom(64))
+
+    def await_listening(self, times=1):
+        wait_for(lambda: self.daemon.log().count("agents are heard at") >= times, lambda: self.daemon.log()[-2000:])
+
+    def kill(self):
+        self.daemon.process.kill()
+        self.daemon.process.wait()
+
+    def deaths(self, job):
+        return [e.body for e in self.journal.events(job, "signal") if e.body["kind"] == "exit"]
+
+
+@pytest.fixture
+def world():
+    with World(nodes=4) as w:
+        yield w
+
+
+@pytest.fixture
+def place(tmp_path, world):
+    p = Place(tmp_path, world)
+    try:
+        yield p
+        p.daemon.stop()
+    finally:
+        p.daemon.process.kill()
+        p.daemon.process.wait()
+
+
+def running(place, world, **members):
+    job = world.submit(comment="reknit", **members)
+    place.journal.wait(job, "attempt-started", timeout=20)
+    return job
+
+
+def test_a_death_is_acknowledged_when_the_journal_has_it(place, world):
+    node = Node(place, "n1")
+    node.death(1, 1, rank=2)  # nothing is known of that job yet, and what is in memory only may be lost
+    assert node.alive() == {"ack": 0, "origin": 0}
+    place.kill()
+    place.daemon.start()
+    node = Node(place, "n1")
+    job = running(place, world)
+    node.death(1, job, rank=2)  # as an agent does with what was not acknowledged
+    assert node.hear() == {"ack": 1, "origin": 7}
+    assert [d["who"] for d in place.deaths(job)] == [{"node": "n1", "rank": 2}]
+    node.death(1, job, rank=2)
+    assert node.hear() == {"ack": 1, "origin": 7}
+    assert len(place.deaths(job)) == 1
+
+
+def test_what_is_held_holds_up_the_acknowledgement_of_others_and_nothing_else(place, world):
+    node = Node(place, "n1")
+    job = running(place, world)
+    node.death(1, int(job) + 1, rank=1)
+    node.death(2, job, rank=0)
+    place.journal.wait(job, "signal", lambda e: e.body["kind"] == "exit", timeout=20)
+    assert node.alive() == {"ack": 0, "origin": 0}
+    world.end(job, "completed", 0)
+    assert running(place, world) == str(int(job) + 1)
+    assert node.hear() == {"ack": 2, "origin": 7}
+    assert len(place.deaths(int(job) + 1)) == 1
+
+
+def test_an_old_message_about_nothing_that_is_known_is_not_waited_for(place, world):
+    node = Node(place, "n1")
+    start = time.monotonic()
+    for number in range(1, 9):
+        node.death(number, 4711, time=int((time.time() - 3600) * 1e6))
+        assert node.hear() == {"ack": number, "origin": 7}
+    assert time.monotonic() - start < 20
+
+
+def test_a_node_speaks_of_its_own_jobs_only(place, world):
+    job = running(place, world, n_nodes=1)
+    assert world.job(job)["nodes"] == ["n1"]
+    stranger, node = Node(place, "n2"), Node(place, "n1")
+    stranger.death(1, job, rank=3)
+    assert stranger.hear() == {"ack": 1, "origin": 7}
+    node.death(1, job, rank=0)
+    assert node.hear() == {"ack": 1, "origin": 7}
+    assert [d["who"]["node"] for d in place.deaths(job)] == ["n1"]
+    assert f"what node n2 tells of job {job} is left out: the job does not run there" in place.daemon.log()
+
+
+def test_no_message_keeps_reknitd_from_starting_again(place, world):
+    job = running(place, world)
+    node = Node(place, "n1")
+    node.death(1, job, status=100)
+    assert node.hear() == {"ack": 1, "origin": 7}
+    assert node.say("activity", 2, job=int(job), restart=0, signal={
+        "kind": "activity", "activity": {"processes": -1}}) == {"ack": 2, "origin": 7}
+    node.death(3, job)
+    assert node.hear() == {"ack": 3, "origin": 7}
+    place.kill()
+    place.daemon.start()
+    place.await_listening(2)
+    assert len(place.deaths(job)) == 1
+
+
+def test_a_reload_that_changes_nothing_of_the_agents_is_not_noticed_by_them(place, world):
+    job = running(place, world)
+    node = Node(place, "n1")
+    node.death(1, job)
+    assert node.hear() == {"ack": 1, "origin": 7}
+    place.daemon.reload()
+    assert node.alive() == {"ack": 0, "origin": 0}
+    place.make_key()  # another one under the same name
+    place.daemon.reload()
+    assert node.hear() is None
+    place.await_listening(2)
+    node = Node(place, "n1")
+    node.death(1, job)
+    assert node.hear() == {"ack": 1, "origin": 7}
+    assert len(place.deaths(job)) == 1  # what was told stays told
