@@ -73,7 +73,7 @@ struct agent {
     struct uplink *uplink;
     struct watch *watch;
     sd_event_source *beat;
-    bool spool_failed; /* said */
+    bool spool_failed, missed; /* said */
 };
 
 static void keep(struct agent *a, const struct node_message *m)
@@ -94,6 +94,15 @@ static void keep(struct agent *a, const struct node_message *m)
     uplink_poke(a->uplink);
 }
 
+static void say_missed(struct agent *a)
+{
+    if (watch_missed(a->watch) > 0 && !a->missed)
+        log_warning("there are steps that are not watched: more than %d, or of jobs that do not "
+                    "say which they are",
+                    WATCH_STEPS_MAX);
+    a->missed = watch_missed(a->watch) > 0;
+}
+
 static void on_task(void *ctx, const struct node_message *from_plugin)
 {
     struct agent *a = ctx;
@@ -102,6 +111,7 @@ static void on_task(void *ctx, const struct node_message *from_plugin)
     STR_COPY(m.node, a->settings.node);
     if (m.kind == NODE_MESSAGE_START)
         watch_task(a->watch, &m);
+    say_missed(a);
     keep(a, &m);
 }
 
@@ -126,6 +136,7 @@ static void tell_alive(struct agent *a)
     m.heartbeat.dropped = (int64_t)spool_dropped(a->spool);
     m.heartbeat.refused = (int64_t)inlet_refused(a->inlet);
     m.heartbeat.watched = (int64_t)watch_count(a->watch);
+    m.heartbeat.missed = (int64_t)watch_missed(a->watch);
     uplink_tell(a->uplink, node_message_to_json(&m));
 }
 
@@ -170,13 +181,15 @@ static int open_uplink(struct agent *a)
 static int open_all(struct agent *a, struct err *e)
 {
     static const struct watch_handlers handlers = {.activity = on_activity, .gone = on_gone};
+    char attempts[PATH_MAX];
     int r = spool_open(a->settings.spool, now_us(), &a->spool, e);
 
     if (r == 0)
         r = inlet_new(a->event, a->settings.socket, on_task, a, &a->inlet, e);
     if (r < 0)
         return r;
-    a->watch = watch_new(a->event, a->settings.node, a->settings.sample, &handlers, a);
+    STR_PRINTF(attempts, "%s.attempts", a->settings.spool);
+    a->watch = watch_new(a->event, a->settings.node, attempts, a->settings.sample, &handlers, a);
     if (!a->watch || open_uplink(a) < 0 ||
         sd_event_add_time_relative(a->event, &a->beat, CLOCK_MONOTONIC, 500 * USEC_PER_MSEC, 0,
                                    on_beat, a) < 0)
@@ -223,6 +236,7 @@ static int run(const struct settings *settings)
         return 1;
     }
     watch_recover(a.watch);
+    say_missed(&a);
     sd_event_set_watchdog(a.event, true);
     sd_notify(0, "READY=1");
     r = sd_event_loop(a.event);

@@ -4,24 +4,33 @@
  * when the agent is younger than the step, by looking for slurmstepd's children; from a task's
  * process its parent is found, and activity (source/activity.h) looks at all below that one.
  *
- * When the last slurmstepd of an attempt is gone, every process of the machine is looked at for the
- * job's number in the environment that it was started with; once there is none, GONE is told. That
- * nobody else's process is taken for one of the job does not matter, the other way would: a process
- * that hides (its environment overwritten, its parents left) is not found. */
+ * When the last slurmstepd of an attempt is gone, every process of the machine is looked at for
+ * whether it is of that job (agent/kin.h); once there is none, GONE is told. That somebody else's
+ * process is taken for one of the job does little harm, the other way would: so one that was seen
+ * below slurmstepd counts until it ends, and one that cannot be read counts for the jobs of its
+ * user. What is below a slurmstepd that lives is of that one's attempt, and keeps no earlier
+ * attempt of the job alive.
+ *
+ * The attempts of which GONE was not told yet are kept in a file: they are the agent's to tell
+ * after it was ended, or the node. */
 
 #include "agent/watch.h"
 
+#include "agent/kin.h"
 #include "base/alloc.h"
 #include "base/proctree.h"
 #include "base/str.h"
 #include "source/activity.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
-#define STEPD        "slurmstepd"
-#define ATTEMPTS_MAX 256
+#define STEPD "slurmstepd"
+#define HEAD  "reknit-attempts 1\n"
 
 struct step {
     struct watch *watch;
@@ -30,8 +39,13 @@ struct step {
     struct activity *activity;
 };
 
+/* Until GONE was told of it. */
 struct attempt {
     uint32_t job, restart;
+    uid_t user;
+    struct proc_list seen; /* below its slurmstepds, when these were last looked at */
+    bool lives;            /* by the present look */
+    uint64_t left;         /* when it was first seen without a step, as struct proc has it; 0 */
 };
 
 /* One look at all steps of an attempt: for whether it works, they count together. */
@@ -42,12 +56,14 @@ struct sum {
 
 struct watch {
     char node[NODE_NAME_LEN];
+    char *path, *path_new; /* of the attempts; NULL = they are not kept */
     usec_t every;
     struct watch_handlers handlers;
     void *ctx;
     sd_event_source *timer;
     VEC(struct step *) steps;
-    VEC(struct attempt) leaving; /* no slurmstepd any more, perhaps processes */
+    VEC(struct attempt) attempts;
+    uint64_t missed;
     VEC(struct sum) sums;
 };
 
@@ -122,7 +138,7 @@ static bool has_step(const struct watch *w, uint32_t job, uint32_t restart)
 
 static void set_timer(struct watch *w)
 {
-    bool busy = w->steps.n > 0 || w->leaving.n > 0;
+    bool busy = w->steps.n > 0 || w->attempts.n > 0;
     int on = SD_EVENT_OFF;
 
     sd_event_source_get_enabled(w->timer, &on);
@@ -132,14 +148,76 @@ static void set_timer(struct watch *w)
         sd_event_source_set_enabled(w->timer, busy ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
-static void leave(struct watch *w, const struct step *s)
+/* The attempts */
+
+static struct attempt *find_attempt(const struct watch *w, uint32_t job, uint32_t restart)
 {
-    VEC_FOREACH (&w->leaving, a) {
-        if (a->job == s->job && a->restart == s->restart)
-            return;
+    VEC_FOREACH (&w->attempts, a) {
+        if (a->job == job && a->restart == restart)
+            return a;
     }
-    if (w->leaving.n < ATTEMPTS_MAX)
-        *VEC_PUSH(&w->leaving) = (struct attempt){s->job, s->restart};
+    return NULL;
+}
+
+static int write_attempts(const struct watch *w, int fd)
+{
+    _cleanup_strbuf_ struct strbuf text = {0};
+
+    strbuf_adds(&text, HEAD);
+    VEC_FOREACH (&w->attempts, a)
+        strbuf_addf(&text, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n", a->job, a->restart,
+                    (uint32_t)a->user);
+    return write(fd, text.s, text.len) == (ssize_t)text.len ? 0 : -ENOSPC;
+}
+
+/* Where that fails, the file keeps the attempts of before. */
+static void keep_attempts(const struct watch *w)
+{
+    _cleanup_(closep) int fd = -1;
+
+    if (!w->path)
+        return;
+    fd = open(w->path_new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write_attempts(w, fd) < 0 || rename(w->path_new, w->path) < 0)
+        unlink(w->path_new);
+}
+
+/* NULL = there are too many. */
+static struct attempt *get_attempt(struct watch *w, uint32_t job, uint32_t restart, uid_t user)
+{
+    struct attempt *a = find_attempt(w, job, restart);
+
+    if (a || w->attempts.n >= WATCH_ATTEMPTS_MAX)
+        return a;
+    a = VEC_PUSH(&w->attempts);
+    *a = (struct attempt){.job = job, .restart = restart, .user = user};
+    return a;
+}
+
+static void recall_attempts(struct watch *w)
+{
+    _cleanup_(fclosep) FILE *f = w->path ? fopen(w->path, "re") : NULL;
+    char line[64];
+    uint32_t job, restart, user;
+
+    if (!f || !fgets(line, sizeof(line), f) || !streq(line, HEAD))
+        return;
+    while (fgets(line, sizeof(line), f) &&
+           sscanf(line, "%" SCNu32 " %" SCNu32 " %" SCNu32, &job, &restart, &user) == 3 && job > 0)
+        get_attempt(w, job, restart, (uid_t)user);
+}
+
+/* The steps */
+
+static void end_step(struct watch *w, size_t i)
+{
+    struct step *s = w->steps.v[i];
+    struct attempt *a = find_attempt(w, s->job, s->restart);
+
+    if (a)
+        activity_processes(s->activity, &a->seen);
+    VEC_REMOVE(&w->steps, i);
+    step_free(s);
 }
 
 static void sample_steps(struct watch *w)
@@ -150,72 +228,120 @@ static void sample_steps(struct watch *w)
         if (is_same_process(&s->stepd)) {
             activity_sample(s->activity, s->stepd.pid, mono_us(), 4 * w->every);
             i++;
-            continue;
+        } else {
+            end_step(w, i);
         }
-        VEC_REMOVE(&w->steps, i);
-        if (!has_step(w, s->job, s->restart))
-            leave(w, s);
-        step_free(s);
     }
 }
 
-static bool is_number(const struct proc_environ *env, const char *name, uint32_t *ret)
-{
-    const char *text = proc_environ_get(env, name);
-    long long v;
+/* What is left of attempts without a step */
 
-    if (!text || str_to_i64(text, &v) < 0 || v < 0 || v > UINT32_MAX)
-        return false;
-    *ret = (uint32_t)v;
-    return true;
+static int compare_pid(const void *key, const void *element)
+{
+    pid_t x = *(const pid_t *)key, y = ((const struct proc *)element)->pid;
+
+    return (x > y) - (x < y);
 }
 
-/* Its job, when it was started for one on this node; where several clusters live on one machine,
- * as in tests, SLURM_CONF says which it belongs to. */
-static bool job_of(const struct watch *w, const struct proc_environ *env, uint32_t *ret)
+/* all: ascending by pid. */
+static bool is_below_stepd(const struct watch *w, const struct proc_list *all, const struct proc *p)
 {
-    const char *node = proc_environ_get(env, "SLURMD_NODENAME");
-    const char *ours = getenv("SLURM_CONF"), *theirs = proc_environ_get(env, "SLURM_CONF");
-
-    return is_number(env, "SLURM_JOB_ID", ret) && node && streq(node, w->node) &&
-           (!ours || !theirs || streq(ours, theirs));
+    for (int depth = 0; p && depth < 1000; depth++) { /* a loop in a list that changed ends */
+        VEC_FOREACH (&w->steps, s)
+            if ((*s)->stepd.pid == p->pid && (*s)->stepd.start == p->start)
+                return true;
+        p = bsearch(&p->ppid, all->procs.v, all->procs.n, sizeof(*p), compare_pid);
+    }
+    return false;
 }
 
-/* Which of those that leave have processes still: marks[i] belongs to leaving.v[i]. */
-static int mark_living(const struct watch *w, bool *marks)
+/* Somebody always exits, so of those only such count as began before the last slurmstepd was gone:
+ * who began later was begun by a process that is seen itself. */
+static bool may_be_of(const struct attempt *a, const struct proc *p, const struct kin_fact *f)
 {
-    _cleanup_proc_list_ struct proc_list all = {0};
+    switch (f->kin) {
+    case KIN_JOB:
+        return f->job == a->job;
+    case KIN_EXITING:
+        return p->start <= a->left && kin_user(p->pid) == a->user;
+    case KIN_UNKNOWN:
+        return kin_user(p->pid) == a->user;
+    case KIN_NONE:
+        break;
+    }
+    return false;
+}
+
+static void on_kin(void *ctx, const struct proc *p, const struct kin_fact *f)
+{
+    struct watch *w = ctx;
+
+    VEC_FOREACH (&w->attempts, a)
+        a->lives = a->lives || may_be_of(a, p, f);
+}
+
+/* Those that are left of what was seen of it. */
+static bool sift_seen(struct attempt *a)
+{
+    size_t kept = 0;
+
+    VEC_FOREACH (&a->seen.procs, p)
+        if (is_same_process(p))
+            a->seen.procs.v[kept++] = *p;
+    a->seen.procs.n = kept;
+    return kept > 0;
+}
+
+/* -EAGAIN: all have steps, or such. */
+static int mark_living(struct watch *w)
+{
+    bool any = false;
+
+    VEC_FOREACH (&w->attempts, a) {
+        a->lives = has_step(w, a->job, a->restart);
+        if (a->lives)
+            a->left = 0;
+        else if (a->left == 0)
+            a->left = proc_clock();
+        a->lives = sift_seen(a) || a->lives;
+        any |= !a->lives;
+    }
+    return any ? 0 : -EAGAIN;
+}
+
+static int look_for_kin(struct watch *w)
+{
+    _cleanup_proc_list_ struct proc_list all = {0}, others = {0};
     int r = proc_list_all(&all);
 
     if (r < 0)
         return r;
     VEC_FOREACH (&all.procs, p) {
-        _cleanup_proc_environ_ struct proc_environ env = {0};
-        uint32_t job;
-
-        if (proc_is_dead(p) || proc_environ_read(p->pid, &env) < 0 || !job_of(w, &env, &job))
-            continue;
-        for (size_t i = 0; i < w->leaving.n; i++)
-            marks[i] |= w->leaving.v[i].job == job;
+        if (!is_below_stepd(w, &all, p))
+            *VEC_PUSH(&others.procs) = *p;
     }
+    kin_look(&others, w->node, false, on_kin, w);
     return 0;
 }
 
 static void look_for_gone(struct watch *w)
 {
-    bool living[ATTEMPTS_MAX] = {false};
+    size_t before = w->attempts.n;
 
-    if (w->leaving.n == 0 || mark_living(w, living) < 0)
+    if (mark_living(w) < 0 || look_for_kin(w) < 0)
         return;
-    for (size_t i = w->leaving.n; i-- > 0;) {
-        struct attempt a = w->leaving.v[i];
+    for (size_t i = w->attempts.n; i-- > 0;) {
+        struct attempt a = w->attempts.v[i];
         struct node_message m = message_of(w, NODE_MESSAGE_GONE, a.job, a.restart);
 
-        if (living[i])
+        if (a.lives)
             continue;
-        VEC_REMOVE(&w->leaving, i);
+        proc_list_done(&a.seen);
+        VEC_REMOVE(&w->attempts, i);
         w->handlers.gone(w->ctx, &m);
     }
+    if (w->attempts.n < before)
+        keep_attempts(w);
 }
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
@@ -231,15 +357,6 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
     return 0;
 }
 
-static bool is_roots(pid_t pid)
-{
-    struct stat st;
-    char path[32];
-
-    STR_PRINTF(path, "/proc/%d", pid);
-    return stat(path, &st) == 0 && st.st_uid == 0;
-}
-
 /* The slurmstepd that has started the task: anybody can call a program so, but not as root.
  * Debian's is "slurmstepd-wlm". */
 static bool find_stepd(pid_t task, struct proc *ret)
@@ -247,7 +364,7 @@ static bool find_stepd(pid_t task, struct proc *ret)
     struct proc p;
 
     return proc_read(task, &p) == 0 && proc_read(p.ppid, ret) == 0 &&
-           str_startswith(ret->comm, STEPD) && is_roots(ret->pid);
+           str_startswith(ret->comm, STEPD) && kin_user(ret->pid) == 0;
 }
 
 static bool has_stepd(const struct watch *w, const struct proc *stepd)
@@ -259,12 +376,20 @@ static bool has_stepd(const struct watch *w, const struct proc *stepd)
     return false;
 }
 
-static void add_step(struct watch *w, uint32_t job, uint32_t restart, const struct proc *stepd)
+static void add_step(struct watch *w, uint32_t job, uint32_t restart, uid_t user,
+                     const struct proc *stepd)
 {
+    bool known = find_attempt(w, job, restart);
     struct step *s;
 
-    if (w->steps.n >= WATCH_STEPS_MAX || has_stepd(w, stepd))
+    if (has_stepd(w, stepd))
         return;
+    if (w->steps.n >= WATCH_STEPS_MAX || !get_attempt(w, job, restart, user)) {
+        w->missed++;
+        return;
+    }
+    if (!known)
+        keep_attempts(w);
     s = xnew(struct step);
     s->watch = w;
     s->job = job;
@@ -281,32 +406,57 @@ void watch_task(struct watch *w, const struct node_message *m)
     struct proc stepd;
 
     if (find_stepd((pid_t)m->task.pid, &stepd))
-        add_step(w, m->job, m->restart, &stepd);
+        add_step(w, m->job, m->restart, m->task.uid, &stepd);
 }
 
-static void recover_task(struct watch *w, const struct proc *task, const struct proc *stepd)
+/* Its environment cannot be read: the last attempt of the job that is known. */
+static bool recall_restart(const struct watch *w, uint32_t job, uint32_t *ret)
 {
-    _cleanup_proc_environ_ struct proc_environ env = {0};
-    uint32_t job, restart = 0;
+    bool found = false;
 
-    if (proc_environ_read(task->pid, &env) < 0 || !job_of(w, &env, &job))
+    VEC_FOREACH (&w->attempts, a) {
+        if (a->job == job && (!found || a->restart > *ret)) {
+            *ret = a->restart;
+            found = true;
+        }
+    }
+    return found;
+}
+
+static void on_task(void *ctx, const struct proc *task, const struct kin_fact *f)
+{
+    struct watch *w = ctx;
+    uint32_t restart = f->restart;
+    struct proc stepd;
+
+    if (f->kin != KIN_JOB || !find_stepd(task->pid, &stepd))
         return;
-    is_number(&env, "SLURM_RESTART_COUNT", &restart);
-    add_step(w, job, restart, stepd);
+    if (!f->by_cgroup || recall_restart(w, f->job, &restart))
+        add_step(w, f->job, restart, kin_user(task->pid), &stepd);
+    else
+        w->missed++;
 }
 
 void watch_recover(struct watch *w)
 {
-    _cleanup_proc_list_ struct proc_list all = {0};
+    _cleanup_proc_list_ struct proc_list all = {0}, tasks = {0};
 
+    recall_attempts(w);
+    set_timer(w);
     if (proc_list_all(&all) < 0)
         return;
     VEC_FOREACH (&all.procs, p) {
         struct proc stepd;
 
-        if (!proc_is_dead(p) && find_stepd(p->pid, &stepd) && !has_stepd(w, &stepd))
-            recover_task(w, p, &stepd);
+        if (!proc_is_dead(p) && find_stepd(p->pid, &stepd))
+            *VEC_PUSH(&tasks.procs) = *p;
     }
+    kin_look(&tasks, w->node, true, on_task, w);
+}
+
+uint64_t watch_missed(const struct watch *w)
+{
+    return w->missed;
 }
 
 size_t watch_count(const struct watch *w)
@@ -314,12 +464,14 @@ size_t watch_count(const struct watch *w)
     return w->steps.n;
 }
 
-struct watch *watch_new(sd_event *event, const char *node, usec_t every,
+struct watch *watch_new(sd_event *event, const char *node, const char *path, usec_t every,
                         const struct watch_handlers *handlers, void *ctx)
 {
     struct watch *w = xnew(struct watch);
 
     STR_COPY(w->node, node);
+    w->path = path ? xstrdup(path) : NULL;
+    w->path_new = path ? xasprintf("%s.new", path) : NULL;
     w->every = every;
     w->handlers = *handlers;
     w->ctx = ctx;
@@ -337,8 +489,12 @@ struct watch *watch_free(struct watch *w)
     VEC_FOREACH (&w->steps, s)
         step_free(*s);
     VEC_DONE(&w->steps);
-    VEC_DONE(&w->leaving);
+    VEC_FOREACH (&w->attempts, a)
+        proc_list_done(&a->seen);
+    VEC_DONE(&w->attempts);
     VEC_DONE(&w->sums);
+    free(w->path);
+    free(w->path_new);
     free(w);
     return NULL;
 }

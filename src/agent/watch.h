@@ -10,7 +10,8 @@
 
 #include <systemd/sd-event.h>
 
-#define WATCH_STEPS_MAX 512
+#define WATCH_STEPS_MAX    2048
+#define WATCH_ATTEMPTS_MAX 1024
 
 struct watch_handlers {
     void (*activity)(void *ctx, const struct node_message *m); /* worth telling now */
@@ -19,8 +20,9 @@ struct watch_handlers {
 
 struct watch;
 
-/* node: our name. every: how often to look. NULL when the loop refuses. */
-struct watch *watch_new(sd_event *event, const char *node, usec_t every,
+/* node: our name. path: a file for the attempts that are not gone yet, or NULL. every: how often to
+ * look. NULL when the loop refuses. */
+struct watch *watch_new(sd_event *event, const char *node, const char *path, usec_t every,
                         const struct watch_handlers *handlers, void *ctx);
 struct watch *watch_free(struct watch *w);
 DEFINE_CLEANUP(struct watch *, watch_free);
@@ -28,9 +30,12 @@ DEFINE_CLEANUP(struct watch *, watch_free);
 /* A task was started. */
 void watch_task(struct watch *w, const struct node_message *m);
 
-/* Takes up the steps that run already, as slurmstepd's processes show them. */
+/* Takes up the attempts of the file, and the steps that run already, as slurmstepd's processes show
+ * them. */
 void watch_recover(struct watch *w);
 
 size_t watch_count(const struct watch *w);
+uint64_t
+watch_missed(const struct watch *w); /* steps that are not watched: too many, or nameless */
 
 #endif

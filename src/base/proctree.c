@@ -14,11 +14,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define ENVIRON_LIMIT (1u << 20)
-#define READ_WHOLE    2048 /* a shorter read was the end of the file */
+/* PF_EXITING and PF_KTHREAD of the kernel, which proc(5) shows. */
+#define FLAG_EXITING 0x4u
+#define FLAG_KERNEL  0x200000u
+#define READ_WHOLE   2048 /* a shorter read was the end of the file */
 
 void proc_list_done(struct proc_list *l)
 {
@@ -35,8 +39,7 @@ static int open_proc(pid_t pid, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-/* Up to size - 1 bytes of the file, terminated; returns the length. */
-static ssize_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
+ssize_t proc_read_file(pid_t pid, const char *name, char *buf, size_t size)
 {
     _cleanup_(closep) int fd = open_proc(pid, name);
     size_t len = 0;
@@ -56,13 +59,26 @@ static ssize_t read_proc(pid_t pid, const char *name, char *buf, size_t size)
     return (ssize_t)len;
 }
 
-static usec_t ticks_to_usec(unsigned long long ticks)
+static long ticks_per_sec(void)
 {
     static long hz;
 
     if (hz == 0)
         hz = sysconf(_SC_CLK_TCK);
-    return (usec_t)ticks * USEC_PER_SEC / hz;
+    return hz;
+}
+
+static usec_t ticks_to_usec(unsigned long long ticks)
+{
+    return (usec_t)ticks * USEC_PER_SEC / ticks_per_sec();
+}
+
+uint64_t proc_clock(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (uint64_t)(ts.tv_sec * ticks_per_sec() + ts.tv_nsec / (1000000000 / ticks_per_sec()));
 }
 
 int proc_read(pid_t pid, struct proc *ret)
@@ -71,7 +87,8 @@ int proc_read(pid_t pid, struct proc *ret)
     unsigned long long user, system, start;
     char buf[1024], *open, *close;
     int ppid, session;
-    ssize_t n = read_proc(pid, "stat", buf, sizeof(buf));
+    unsigned flags;
+    ssize_t n = proc_read_file(pid, "stat", buf, sizeof(buf));
 
     if (n < 0)
         return (int)n;
@@ -82,12 +99,14 @@ int proc_read(pid_t pid, struct proc *ret)
     if (!open || !close || close < open)
         return -EBADMSG;
     if (sscanf(close + 1,
-               " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
-               &p.state, &ppid, &session, &user, &system, &start) != 6)
+               " %c %d %*d %d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
+               &p.state, &ppid, &session, &flags, &user, &system, &start) != 7)
         return -EBADMSG;
     str_copy_n(p.comm, sizeof(p.comm), open + 1, (size_t)(close - open - 1));
     p.ppid = ppid;
     p.session = session;
+    p.kernel = flags & FLAG_KERNEL;
+    p.exiting = flags & FLAG_EXITING;
     p.start = start;
     p.cpu = ticks_to_usec(user + system);
     *ret = p;
@@ -109,7 +128,7 @@ void proc_read_io(struct proc *p)
     char buf[512];
 
     p->io_bytes = PROC_IO_UNKNOWN;
-    if (read_proc(p->pid, "io", buf, sizeof(buf)) > 0)
+    if (proc_read_file(p->pid, "io", buf, sizeof(buf)) > 0)
         p->io_bytes = io_counter(buf, "rchar: ") + io_counter(buf, "wchar: ");
 }
 
@@ -258,7 +277,7 @@ const char *proc_environ_get(const struct proc_environ *e, const char *name)
 
 int proc_read_line(pid_t pid, const char *name, char *ret, size_t size)
 {
-    ssize_t n = read_proc(pid, name, ret, size);
+    ssize_t n = proc_read_file(pid, name, ret, size);
 
     if (n < 0)
         return (int)n;

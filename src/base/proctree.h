@@ -15,6 +15,8 @@
 struct proc {
     pid_t pid, ppid, session;
     char state;       /* R S D T t Z I, as in proc(5) */
+    bool kernel;      /* a thread of the kernel: it has no program */
+    bool exiting;     /* on its way out, if slowly: it has no environment any more */
     char comm[16];    /* not sanitised */
     uint64_t start;   /* clock ticks since boot; with pid it names a process for good */
     usec_t cpu;       /* user + system time so far */
@@ -38,6 +40,7 @@ int proc_list_all(struct proc_list *ret);
 int proc_list_tree(pid_t root, struct proc_list *ret);
 
 int proc_read(pid_t pid, struct proc *ret);
+uint64_t proc_clock(void);         /* now, as the `start` of a process */
 void proc_read_io(struct proc *p); /* PROC_IO_UNKNOWN where that is not allowed */
 
 static inline bool proc_is_dead(const struct proc *p)
@@ -51,7 +54,8 @@ int proc_signal(const struct proc *p, int sig);
 /* The same to all that are alive; returns how many there were. */
 size_t proc_list_signal(const struct proc_list *l, int sig);
 
-/* The environment that the process was started with, as far as it did not write over it. */
+/* The environment that the process was started with, as far as it did not write over it. May hang
+ * where the process does: environs_read() (base/environs.h) does not. */
 struct proc_environ {
     struct strbuf text; /* NAME=value, each with its NUL */
 };
@@ -60,6 +64,8 @@ int proc_environ_read(pid_t pid, struct proc_environ *ret); /* -ENOENT, -EACCES,
 void proc_environ_done(struct proc_environ *e);
 const char *proc_environ_get(const struct proc_environ *e, const char *name); /* NULL = not set */
 
+/* Up to size - 1 bytes of /proc/PID/NAME, terminated; returns the length. */
+ssize_t proc_read_file(pid_t pid, const char *name, char *ret, size_t size);
 /* First line of /proc/PID/NAME (wchan, stack, cgroup, ...), without its newline. */
 int proc_read_line(pid_t pid, const char *name, char *ret, size_t size);
 

@@ -10,6 +10,7 @@
 
 #include "source/activity.h"
 
+#include "base/environs.h"
 #include "base/proctree.h"
 #include "base/sig.h"
 #include "base/str.h"
@@ -81,17 +82,6 @@ static int32_t find_rank(const struct proc_environ *env, const char *const *name
     return RANK_NONE;
 }
 
-static void read_ranks(struct tracked *t)
-{
-    _cleanup_proc_environ_ struct proc_environ env = {0};
-
-    t->asked++;
-    if (proc_environ_read(t->now.pid, &env) < 0)
-        return;
-    t->rank = find_rank(&env, rank_names, ARRAY_SIZE(rank_names));
-    t->local_rank = find_rank(&env, local_rank_names, ARRAY_SIZE(local_rank_names));
-}
-
 static int compare_tracked(const void *a, const void *b)
 {
     pid_t x = (*(struct tracked *const *)a)->now.pid, y = (*(struct tracked *const *)b)->now.pid;
@@ -118,6 +108,42 @@ static struct tracked *find(const struct activity *a, pid_t pid)
     return at ? *at : NULL;
 }
 
+/* Those whose environment is to be looked at. */
+struct asking {
+    tracked_vec *procs;
+    VEC(pid_t) pids;
+    VEC(size_t) places; /* in procs */
+};
+
+static void on_environ(void *ctx, size_t i, const struct proc_environ *env)
+{
+    struct asking *asking = ctx;
+    struct tracked *t = &asking->procs->v[asking->places.v[i]];
+
+    t->asked++;
+    if (!env)
+        return;
+    t->rank = find_rank(env, rank_names, ARRAY_SIZE(rank_names));
+    t->local_rank = find_rank(env, local_rank_names, ARRAY_SIZE(local_rank_names));
+}
+
+static void find_ranks(tracked_vec *procs)
+{
+    struct asking asking = {.procs = procs};
+
+    for (size_t i = 0; i < procs->n; i++) {
+        const struct tracked *t = &procs->v[i];
+
+        if (t->rank != RANK_NONE || t->asked >= ASKED_MAX || proc_is_dead(&t->now))
+            continue;
+        *VEC_PUSH(&asking.pids) = t->now.pid;
+        *VEC_PUSH(&asking.places) = i;
+    }
+    environs_read(asking.pids.v, asking.pids.n, on_environ, &asking);
+    VEC_DONE(&asking.pids);
+    VEC_DONE(&asking.places);
+}
+
 static void track(const struct activity *a, const struct proc *p, struct tracked *t)
 {
     const struct tracked *before = find(a, p->pid);
@@ -130,8 +156,6 @@ static void track(const struct activity *a, const struct proc *p, struct tracked
     }
     t->now = *p;
     proc_read_io(&t->now);
-    if (t->rank == RANK_NONE && t->asked < ASKED_MAX && !proc_is_dead(p))
-        read_ranks(t);
 }
 
 static int look(struct activity *a, pid_t root)
@@ -145,6 +169,7 @@ static int look(struct activity *a, pid_t root)
     VEC_GROW(&procs, tree.procs.n);
     VEC_FOREACH (&tree.procs, p)
         track(a, p, VEC_PUSH(&procs));
+    find_ranks(&procs);
     VEC_DONE(&a->procs);
     a->procs = procs;
     index_by_pid(a);
@@ -251,6 +276,12 @@ void activity_forget(struct activity *a)
 {
     VEC_FOREACH (&a->procs, t)
         t->told = 0;
+}
+
+void activity_processes(const struct activity *a, struct proc_list *ret)
+{
+    VEC_FOREACH (&a->procs, t)
+        *VEC_PUSH(&ret->procs) = t->now;
 }
 
 static int64_t positive(int64_t v)

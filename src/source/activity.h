@@ -29,6 +29,10 @@ void activity_sample(struct activity *a, pid_t root, usec_t now, usec_t max_age)
  * be told again. */
 void activity_forget(struct activity *a);
 
+struct proc_list;
+/* Adds the processes of the last look. */
+void activity_processes(const struct activity *a, struct proc_list *ret);
+
 /* A page about every process for people: state, rank, CPU time, where it waits in the kernel. */
 int activity_report(struct activity *a, pid_t root, FILE *out);
 

@@ -35,6 +35,7 @@ struct member {
     size_t offset, size; /* of an integer: 4 or 8 bytes; of text: of its field */
     bool text;
     int64_t min, max;
+    bool optional; /* 0 when it is not there */
 };
 
 #define AT(field) offsetof(struct node_message, field), sizeof(((struct node_message *)0)->field)
@@ -58,6 +59,7 @@ static const struct member members[] = {
     {"dropped", ON(HEARTBEAT), AT(heartbeat.dropped), false, 0, COUNT_MAX},
     {"refused", ON(HEARTBEAT), AT(heartbeat.refused), false, 0, COUNT_MAX},
     {"watched", ON(HEARTBEAT), AT(heartbeat.watched), false, 0, COUNT_MAX},
+    {"missed", ON(HEARTBEAT), AT(heartbeat.missed), false, 0, COUNT_MAX, .optional = true},
 };
 
 static int refuse(struct err *e, const char *what, const char *why)
@@ -101,7 +103,7 @@ static int read_members(const json_t *j, struct node_message *ret, struct err *e
         const json_t *value = json_object_get(j, m->name);
         int r;
 
-        if (!(m->kinds & (1u << ret->kind)))
+        if (!(m->kinds & (1u << ret->kind)) || (m->optional && !value))
             continue;
         r = m->text ? read_text(m, value, ret, e) : read_number(m, value, ret, e);
         if (r < 0)
@@ -143,6 +145,7 @@ static int read_signal(const json_t *j, struct node_message *ret, struct err *e)
     if (!event_is_sane(event)) /* core would refuse it, and a journal that holds it is damaged */
         return codec_refuse_numbers(e);
     ret->signal = as_agent(&event->signal);
+    STR_COPY(ret->signal.who.node, ret->node);
     return 0;
 }
 

@@ -39,6 +39,7 @@ struct node_heartbeat {
     int64_t dropped;  /* messages it had to give up since it started */
     int64_t refused;  /* datagrams that were none, or not root's */
     int64_t watched;  /* steps whose processes it watches */
+    int64_t missed;   /* steps that it could not watch, since it started */
 };
 
 struct node_message {

@@ -53,7 +53,7 @@ class Program:
 
 class Place:
     def __init__(self, folder):
-        self.folder, self.programs, self.munged = folder, [], None
+        self.folder, self.programs, self.pids, self.munged = folder, [], set(), None
         self.key = folder / "key"
         self.key.write_bytes(os.urandom(64))
         self.key.chmod(0o600)
@@ -106,6 +106,9 @@ class Place:
                 p.process.kill()
             p.process.wait()
             p.process.stdin.close()
+        for pid in self.pids:
+            if pathlib.Path(f"/proc/{pid}/comm").exists() and pathlib.Path(f"/proc/{pid}/comm").read_text() == "sleep\n":
+                os.kill(pid, signal.SIGKILL)
 
 
 def jobs(listener):
@@ -343,6 +346,107 @@ def test_an_idle_agent_costs_next_to_nothing(place):
     after, memory = usage(agent.process.pid)
     assert after - before <= 0.02
     assert memory < 16 * 1024 * 1024
+
+
+STEPD = """
+import ctypes, os, sys, signal
+ctypes.CDLL(None).prctl(15, b"slurmstepd", 0, 0, 0)
+task = os.fork()
+if task == 0:
+    env = dict(zip(("SLURM_JOB_ID", "SLURM_RESTART_COUNT"), sys.argv[1:3]), SLURMD_NODENAME=sys.argv[3])
+    # One process hides: it leaves its parents and has no environment.
+    os.execve("/bin/sh", ["sh", "-c", 'env -i sleep 1001 & echo $!; exec sleep 1000 >/dev/null'], env)
+print(task, flush=True)
+signal.pause()
+"""
+
+
+NODE = f"node-{os.getpid()}"  # jobs of other tests on this machine are not of it
+
+
+class Step:
+    """What slurmstepd is to the agent: a process of root's of that name, and a task of a job below it."""
+
+    def __init__(self, place, job, restart=0):
+        self.place, self.job, self.restart = place, job, restart
+        self.stepd = place.start("/usr/bin/python3", "-c", STEPD, job, restart, NODE).process
+        await_true("a task and its child", lambda: len(place.programs[-1].out.lines) == 2, 10, 0.02)
+        pids = {int(line) for line in place.programs[-1].out.lines}
+        self.task = next(p for p in pids if self.parent(p) == self.stepd.pid)
+        self.orphan = (pids - {self.task}).pop()
+        place.pids |= pids
+        await_true("both programs", lambda: all(
+            pathlib.Path(f"/proc/{p}/comm").read_text() == "sleep\n" for p in pids), 10, 0.02)
+        place.send(json.dumps({"v": 1, "kind": "start", "job": job, "restart": restart, "step": "0", "node": "", "rank": 0,
+                               "local": 0, "tasks": 1, "pid": self.task, "uid": 0, "time": 1}))
+
+    @staticmethod
+    def parent(pid):
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+    def end(self, *, orphan=True):
+        self.stepd.kill()
+        self.stepd.wait()
+        os.kill(self.task, signal.SIGKILL)
+        if orphan:
+            os.kill(self.orphan, signal.SIGKILL)
+
+
+def gone(listener):
+    """(job, restart) of those that were told to be gone."""
+    told = (json.loads(line).get("message", {}) for line in list(listener.out.lines))
+    return [(m["job"], m["restart"]) for m in told if m.get("kind") == "gone"]
+
+
+def started(listener, job, restart=0):
+    await_true(f"the start of {job}", lambda: any(
+        m.get("kind") == "start" and (m["job"], m["restart"]) == (job, restart)
+        for m in (json.loads(line).get("message", {}) for line in list(listener.out.lines))), 10, 0.02)
+
+
+def test_gone_is_told_of_what_ended_while_the_agent_was_away(place):
+    listener = place.listener()
+    agent = place.agent(listener.port, NODE, "--sample", "100ms")
+    place.ready()
+    steps = [Step(place, 41), Step(place, 42, 3)]
+    started(listener, 42, 3)
+    agent.process.kill()
+    agent.process.wait()
+    for step in steps:
+        step.end()
+    place.agent(listener.port, NODE, "--sample", "100ms")
+    await_true("both are gone", lambda: set(gone(listener)) == {(41, 0), (42, 3)}, 10, 0.02)
+
+
+def test_the_next_attempt_keeps_no_earlier_one_alive(place):
+    listener = place.listener()
+    place.agent(listener.port, NODE, "--sample", "100ms")
+    place.ready()
+    first, second = Step(place, 42), Step(place, 42, 1)
+    started(listener, 42, 1)
+    first.end()
+    await_true("the first is gone", lambda: gone(listener) == [(42, 0)], 10, 0.02)
+    second.end()
+    await_true("the second is gone", lambda: gone(listener) == [(42, 0), (42, 1)], 10, 0.02)
+
+
+def test_what_was_seen_below_a_step_counts_until_it_ends(place):
+    """Also without its parents and without an environment, as one that the kernel does not let go."""
+    listener = place.listener()
+    place.agent(listener.port, NODE, "--sample", "100ms")
+    place.ready()
+    hiding, other = Step(place, 43), Step(place, 44)
+    started(listener, 44)
+    hiding.end(orphan=False)
+    other.end()
+    await_true("the other is gone", lambda: (44, 0) in gone(listener), 10, 0.02)
+    third = Step(place, 45)
+    started(listener, 45)
+    third.end()
+    await_true("the third is gone", lambda: (45, 0) in gone(listener), 10, 0.02)
+    assert (43, 0) not in gone(listener)
+    os.kill(hiding.orphan, signal.SIGKILL)
+    await_true("it is gone", lambda: (43, 0) in gone(listener), 10, 0.02)
 
 
 needs_cluster = pytest.mark.skipif(cluster_module.missing() is not None, reason=str(cluster_module.missing()))

@@ -3,6 +3,7 @@
 /* What nodes say, the spool, and the shared key. */
 
 #include "agent/key.h"
+#include "agent/kin.h"
 #include "agent/spool.h"
 #include "base/alloc.h"
 #include "base/str.h"
@@ -108,6 +109,31 @@ static void test_an_agents_signal_is_an_agents(void **state)
     assert_string_equal(back.signal.who.device, "");
     assert_int_equal(back.signal.role, signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT).role);
     assert_int_equal(back.signal.cause, signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT).cause);
+}
+
+static void test_control_groups(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t job;
+    } rows[] = {
+        {"0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0\n", 42},
+        {"12:pids:/\n7:memory:/slurm/uid_1000/job_4242/step_batch\n1:name=systemd:/\n", 4242},
+        {"4:freezer:/slurm_n1/uid_0/job_7", 7},
+        {"0::/system.slice/ssh.service\n", 0},
+        {"0::/job_\n", 0},
+        {"0::/job_x/job_12x\n", 0},
+        {"0::/job_99999999999/job_0/\n", 0},
+        {"0::/user.slice/my-job_3/x\n", 0},
+        {"", 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        uint32_t job = 0;
+
+        assert_int_equal(kin_of_cgroup(rows[i].text, &job), rows[i].job != 0);
+        assert_int_equal(job, rows[i].job);
+    }
 }
 
 static char folder[] = "/tmp/reknit-test-agent-XXXXXX";
@@ -327,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_an_exit),
         cmocka_unit_test(test_bad_messages_change_nothing),
         cmocka_unit_test(test_an_agents_signal_is_an_agents),
+        cmocka_unit_test(test_control_groups),
         cmocka_unit_test_setup_teardown(test_a_spool_outlives_its_agent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_name_is_given_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_full_disk, set_up, tear_down),
