@@ -100,3 +100,51 @@ bool hostlist_has(const char *list, const char *name)
             return true;
     return false;
 }
+
+#define CUT ",..."
+
+bool hostlist_is_cut(const char *list)
+{
+    return str_endswith(list, CUT);
+}
+
+/* Whether a list that ends within this bracket still names hosts: "r[1" of "r[1-2]n[3]" does not.
+ */
+static bool ends_the_name(const char *bracket)
+{
+    const char *end = strchr(bracket, ']');
+
+    return end && (end[1] == ',' || end[1] == '\0');
+}
+
+/* The bytes in front of the last comma that a list of at most so many can end at. */
+static size_t last_cut(const char *list, size_t room, bool *ret_inside)
+{
+    const char *bracket = NULL;
+    size_t at = 0;
+
+    for (size_t i = 0; i <= room; i++) {
+        if (list[i] == '[')
+            bracket = list + i;
+        else if (list[i] == ']')
+            bracket = NULL;
+        else if (list[i] == ',' && (!bracket || ends_the_name(bracket))) {
+            at = i;
+            *ret_inside = bracket;
+        }
+    }
+    return at;
+}
+
+void hostlist_copy(char *dst, size_t size, const char *list)
+{
+    bool inside = false;
+    size_t n;
+
+    if (strlen(list) < size) {
+        str_copy(dst, size, list);
+        return;
+    }
+    n = last_cut(list, size - sizeof("]" CUT), &inside);
+    str_printf(dst, size, "%.*s%s%s", (int)n, list, inside ? "]" : "", CUT);
+}

@@ -115,7 +115,7 @@ static struct look_facts look_of(const struct translation *t)
     };
 
     STR_COPY(l.reason, r->reason);
-    STR_COPY(l.nodes, r->nodes);
+    hostlist_copy(l.nodes, sizeof(l.nodes), r->nodes);
     STR_COPY(l.lost_node, t->around->lost_node);
     list_kept_out(t, &l);
     return l;

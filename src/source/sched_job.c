@@ -2,14 +2,17 @@
 #include "source/sched_job.h"
 
 #include "base/alloc.h"
+#include "base/hostlist.h"
 #include "core/model/event.h"
 #include "base/str.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX 4096 /* what is longer is cut; logs are found by paths, which are no longer */
+#define TEXT_MAX  4096 /* what is longer is cut; logs are found by paths, which are no longer */
+#define HOSTS_MAX 65536
 
 /* Words of the protocol that mean the same to us. */
 static const struct {
@@ -46,6 +49,22 @@ static char *text(const json_t *j, const char *name)
 
     str_sanitize(buf, sizeof(buf), s, strlen(s));
     return xstrdup(buf);
+}
+
+/* Never cut within a name: what a job ran on decides whether it may run beside itself. */
+static char *hosts(const json_t *j, const char *name)
+{
+    const char *s = raw_text(j, name);
+    size_t size = 3 * strlen(s) + 1; /* each byte may become a U+FFFD */
+    char *clean = xmalloc(size), *fits;
+
+    str_sanitize(clean, size, s, strlen(s));
+    if (strlen(clean) < HOSTS_MAX)
+        return clean;
+    fits = xmalloc(HOSTS_MAX);
+    hostlist_copy(fits, HOSTS_MAX, clean);
+    free(clean);
+    return fits;
 }
 
 /* A path or a comment is used as it is, and shown only sanitised. */
@@ -101,7 +120,7 @@ static void parse_texts(const json_t *j, struct sched_job *r)
     r->std_err = exact(j, "stderr_path");
     r->reason = text(j, "reason");
     r->reason_kind = text(j, "reason_kind");
-    r->nodes = text(j, "nodes_text");
+    r->nodes = hosts(j, "nodes_text");
     r->failed_node = text(j, "failed_node");
     r->batch_host = text(j, "batch_host");
 }

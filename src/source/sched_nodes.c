@@ -291,13 +291,22 @@ const char *sched_nodes_down_of(const struct sched_nodes *t, const char *hosts)
     return one_of(&t->down, hosts);
 }
 
+static bool is_one_of(const char *hosts, const char *name)
+{
+    return hostlist_has(hosts, name) || hostlist_is_cut(hosts);
+}
+
+/* Better to wait for a node in vain than to run beside itself: so one that is not in a list that
+ * was cut may be meant, and one of which nothing is known has not come back. */
 const char *sched_nodes_silent_of(const struct sched_nodes *t, const char *hosts,
                                   const struct job *j)
 {
-    const char *fenced = "";
+    const char *before = j ? j->sched.look.lost_node : "", *fenced = "";
 
+    if (*before && !find(&t->nodes, before) && is_one_of(hosts, before))
+        return before;
     VEC_FOREACH (&t->silent, name) {
-        if (!hostlist_has(hosts, *name))
+        if (!is_one_of(hosts, *name))
             continue;
         if (!j || !sched_is_fenced(j, *name))
             return *name;
@@ -313,7 +322,8 @@ bool sched_nodes_has_news(const struct sched_nodes *t)
 
 bool sched_nodes_news_of(const struct sched_nodes *t, const char *hosts)
 {
-    return t->all_news || one_of(&t->news, hosts)[0] != '\0';
+    return t->all_news || (t->news.n > 0 && hostlist_is_cut(hosts)) ||
+           one_of(&t->news, hosts)[0] != '\0';
 }
 
 void sched_nodes_news_done(struct sched_nodes *t)

@@ -30,9 +30,10 @@ int sched_nodes_usable(const struct sched_nodes *t, const char *partition, const
 json_t *sched_nodes_listed(const struct sched_nodes *t, const char *hosts,
                            const struct intent_facts *without);
 
-/* One of that (compressed) list that is down, or that does not answer; "" = none. */
+/* One of that (compressed) list that is down; "" = none. */
 const char *sched_nodes_down_of(const struct sched_nodes *t, const char *hosts);
-/* ... j: rather one that is not fenced for it; may be NULL. */
+/* One of the list that does not answer, or may be, "" = none: of j, which may be NULL, rather one
+ * that is not fenced for it; and the one that was lost, while nothing is known of that. */
 const char *sched_nodes_silent_of(const struct sched_nodes *t, const char *hosts,
                                   const struct job *j);
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base/hostlist.h"
@@ -70,10 +71,37 @@ static void a_list_names_its_hosts(void **state)
                      cases[i].name);
 }
 
+static const struct {
+    const char *list, *copy; /* into 16 bytes */
+} cut[] = {
+    {"n1,n2,n3", "n1,n2,n3"},
+    {"n[1-4,7],login", "n[1-4,7],login"},
+    {"n01,n02,n03,n04,n05", "n01,n02,..."},
+    {"n[1,3,5,7,9,11,13]", "n[1,3,5,7],..."},
+    {"n[1-2],m[3,5,7,9]", "n[1-2],m[3],..."},
+    {"r[1,3]n[1,3,5,7,9]", "r[1,3]n[1],..."},
+    {"r[1,3,5]n[1,3,5,7]", ",..."},
+    {"a,r[1,3]n[1,3,5,7]", "a,..."},
+    {"a-name-without-an-end", ",..."},
+    {"n[1,3,5,7,9,11,13", ",..."},
+};
+
+static void what_does_not_fit_is_cut_between_hosts(void **state)
+{
+    char copy[16];
+
+    for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
+        hostlist_copy(copy, sizeof(copy), cut[i].list);
+        assert_string_equal(copy, cut[i].copy);
+        assert_int_equal(hostlist_is_cut(copy), strcmp(copy, cut[i].list) != 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_names_its_hosts),
+        cmocka_unit_test(what_does_not_fit_is_cut_between_hosts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
+#include "core/state/state.h"
 #include "source/sched_nodes.h"
 #include "source/succession.h"
 
@@ -45,6 +46,36 @@ static void test_who_is_in_trouble(void **state)
     assert_string_equal(sched_nodes_silent_of(t, "", NULL), "");
     assert_string_equal(sched_nodes_address(t, "n3"), "10.0.0.3");
     assert_null(sched_nodes_address(t, "n5"));
+    sched_nodes_free(t);
+}
+
+/* Whom the job lost, as the last look at it said. */
+static const struct job *job_without(const char *node)
+{
+    static struct job j;
+
+    STR_COPY(j.sched.look.lost_node, node);
+    return &j;
+}
+
+static void test_who_is_not_known_to_answer(void **state)
+{
+    struct sched_nodes *t = sched_nodes_new();
+
+    /* before the first answer, as after a restart */
+    assert_string_equal(sched_nodes_silent_of(t, "n[1-4]", job_without("n4")), "n4");
+    assert_string_equal(sched_nodes_silent_of(t, "n[1-4]", job_without("")), "");
+    sched_nodes_free(t);
+
+    t = four();
+    assert_string_equal(sched_nodes_silent_of(t, "n[1-3]", job_without("n3")), ""); /* is back */
+    assert_string_equal(sched_nodes_silent_of(t, "n[1-3]", job_without("n4")),
+                        ""); /* not its own */
+    /* the cluster has lost it */
+    assert_string_equal(sched_nodes_silent_of(t, "n[1,9]", job_without("n9")), "n9");
+    /* a list that was cut: n4 may have stood there */
+    assert_string_equal(sched_nodes_silent_of(t, "n[1-3],...", NULL), "n4");
+    assert_string_equal(sched_nodes_down_of(t, "n[1,3],..."), "");
     sched_nodes_free(t);
 }
 
@@ -179,6 +210,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_in_trouble),
+        cmocka_unit_test(test_who_is_not_known_to_answer),
         cmocka_unit_test(test_news),
         cmocka_unit_test(test_a_new_list),
         cmocka_unit_test(test_an_outage),

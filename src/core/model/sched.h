@@ -13,7 +13,7 @@
 #define REASON_LEN         64
 #define RESERVATION_LEN    48
 #define RESERVATION_PREFIX "reknit-" /* then the job's number, a dash, and its restarts */
-#define LAYOUT_LEN         512       /* of a compressed list of hosts */
+#define LAYOUT_LEN         4096      /* of a compressed list of hosts: hostlist_copy() */
 
 enum sched_state {
     SCHED_NONE, /* no scheduler, or nothing seen of it yet */
