@@ -73,7 +73,8 @@ const struct sched_job *sched_watch_record(const struct sched_watch *w, const ch
 const struct job_terms *sched_watch_terms(const struct sched_watch *w, const char *key);
 /* A record of an answer of the adapter (a "job"). */
 void sched_watch_take(struct sched_watch *w, const json_t *job);
-/* The record of the job of that number, and its key, "" when it is not watched; NULL = none. */
+/* The record of the job of that number, or of the first part of the one that it is a part of, and
+ * its key, "" when it is not watched; NULL = none. */
 const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
                                          const char **ret_key);
 size_t sched_watch_nodes(const struct sched_watch *w); /* how many there are; 0 = not known yet */

@@ -146,13 +146,49 @@ static bool is_of_srun(const struct node_message *m)
     return m->step[0] >= '0' && m->step[0] <= '9';
 }
 
-static uint64_t tell_death(struct node_watch *w, const struct job *j, const struct node_message *m)
+/* Of a heterogeneous job's parts. */
+struct parts {
+    uint32_t from, tasks; /* tasks of that part and those behind it */
+    uint32_t nodes;       /* of all but the first */
+};
+
+static void add_part(void *ctx, const struct sched_job *part)
+{
+    struct parts *parts = ctx;
+
+    parts->nodes += part->n_nodes;
+    if (part->id >= parts->from) /* their numbers are in their order */
+        parts->tasks += part->n_tasks;
+}
+
+static struct parts parts_of(const struct node_watch *w, const struct sched_job *r, uint32_t from)
+{
+    struct parts parts = {.from = from};
+
+    sched_watch_each_part(w->d->sched, r, add_part, &parts);
+    return parts;
+}
+
+/* Each part counts its tasks from 0; one srun over all of them, as jobs are started that belong
+ * together, goes on counting. */
+static uint32_t rank_of(const struct node_watch *w, const struct sched_job *r,
+                        const struct node_message *m)
+{
+    struct parts parts = parts_of(w, r, m->job);
+
+    if (m->job == r->id || r->n_tasks < parts.tasks)
+        return m->task.rank;
+    return m->task.rank + (r->n_tasks - parts.tasks);
+}
+
+static uint64_t tell_death(struct node_watch *w, const struct job *j, uint32_t rank,
+                           const struct node_message *m)
 {
     struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_SPANK);
     int status = m->task.status;
 
     s.time_us = m->time_us;
-    s.who.rank = (int32_t)m->task.rank;
+    s.who.rank = (int32_t)rank;
     STR_COPY(s.who.node, m->node);
     s.exit.pid = m->task.pid;
     s.exit.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -162,13 +198,14 @@ static uint64_t tell_death(struct node_watch *w, const struct job *j, const stru
 
 /* The batch script is no rank: its end is the job's, and what the scheduler says of it counts.
  * Whether the message may be acked. */
-static bool task_ended(struct node_watch *w, const struct job *j, const struct node_message *m,
-                       const struct agent_receipt *r)
+static bool task_ended(struct node_watch *w, const struct job *j, const struct sched_job *record,
+                       const struct node_message *m, const struct agent_receipt *r)
 {
+    uint32_t rank = rank_of(w, record, m);
     bool done = true;
 
-    if (is_of_srun(m) && m->task.rank <= INT32_MAX)
-        done = await_journal(w, r, tell_death(w, j, m));
+    if (is_of_srun(m) && rank <= INT32_MAX)
+        done = await_journal(w, r, tell_death(w, j, rank, m));
     if (m->task.status != 0 || !is_of_srun(m))
         sched_watch_poke(w->d->sched);
     return done;
@@ -207,8 +244,8 @@ static void worked(struct node_watch *w, const struct job *j, const struct sched
         return;
     }
     s = signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT);
-    if (node_samples_add(samples_of(w, j), m->node, &m->signal.activity, r->n_nodes, mono_us(),
-                         &s.activity))
+    if (node_samples_add(samples_of(w, j), m->node, &m->signal.activity,
+                         r->n_nodes + parts_of(w, r, 0).nodes, mono_us(), &s.activity))
         tell(w, j, &s);
 }
 
@@ -254,7 +291,7 @@ static bool take(struct node_watch *w, const struct node_message *m, const struc
     if (*ret_known < 0)
         return true;
     if (m->kind == NODE_MESSAGE_EXIT)
-        return task_ended(w, j, m, r);
+        return task_ended(w, j, record, m, r);
     if (m->kind == NODE_MESSAGE_ACTIVITY)
         worked(w, j, record, m);
     return true;

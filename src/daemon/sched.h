@@ -18,7 +18,9 @@ struct poll {
 
 struct watched {
     struct sched_job *r;
-    char *own_nodes; /* of a heterogeneous job's first part, whose r->nodes are those of all */
+    /* Of a heterogeneous job's first part, whose r->nodes and r->n_tasks are those of all. */
+    char *own_nodes;
+    uint32_t own_tasks;
     char key[SCHED_KEY_LEN];
     bool ignored;      /* nobody opted it in */
     bool successor;    /* as in struct look_facts; once seen, it stays */

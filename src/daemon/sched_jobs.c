@@ -88,11 +88,20 @@ const struct sched_job *sched_watch_record(const struct sched_watch *w, const ch
     return x ? x->r : NULL;
 }
 
+/* The scheduler starts and ends all parts of a heterogeneous job as one, which the first stands
+ * for. */
+static bool is_further_part(const struct sched_job *r)
+{
+    return r->het_leader != 0 && r->het_leader != r->id;
+}
+
 const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
                                          const char **ret_key)
 {
     const struct watched *x = find(w, id);
 
+    if (x && is_further_part(x->r))
+        x = find(w, x->r->het_leader);
     if (!x)
         return NULL;
     *ret_key = x->ignored ? "" : x->key;
@@ -231,13 +240,6 @@ static void tell_terms(struct sched_watch *w, struct watched *x)
     pump_input(w->d->pump, &e);
 }
 
-/* The scheduler starts and ends all parts of a heterogeneous job as one, which the first stands
- * for. */
-static bool is_further_part(const struct sched_job *r)
-{
-    return r->het_leader != 0 && r->het_leader != r->id;
-}
-
 static void set_terms(struct sched_watch *w, struct watched *x)
 {
     struct job_labels labels = {.partition = x->r->partition,
@@ -312,19 +314,28 @@ static void forget(struct sched_watch *w, struct watched *x)
     drop(w, x->r->id);
 }
 
-/* It runs on the nodes of all its parts. */
+/* It runs on the nodes of all its parts, and its tasks are those of all. */
 static void join_parts(struct sched_watch *w, struct watched *x)
 {
     _cleanup_strbuf_ struct strbuf all = {0};
 
     if (x->r->het_leader != x->r->id)
         return;
-    if (!x->own_nodes)
+    if (!x->own_nodes) {
         x->own_nodes = xstrdup(x->r->nodes);
+        x->own_tasks = x->r->n_tasks;
+    }
     strbuf_adds(&all, x->own_nodes);
-    VEC_FOREACH (&w->jobs, y)
-        if (is_further_part((*y)->r) && (*y)->r->het_leader == x->r->id && *(*y)->r->nodes)
-            strbuf_addf(&all, "%s%s", all.len > 0 ? "," : "", (*y)->r->nodes);
+    x->r->n_tasks = x->own_tasks;
+    VEC_FOREACH (&w->jobs, y) {
+        const struct sched_job *part = (*y)->r;
+
+        if (!is_further_part(part) || part->het_leader != x->r->id)
+            continue;
+        x->r->n_tasks += part->n_tasks;
+        if (*part->nodes)
+            strbuf_addf(&all, "%s%s", all.len > 0 ? "," : "", part->nodes);
+    }
     free(x->r->nodes);
     x->r->nodes = xstrdup(strbuf_str(&all));
 }

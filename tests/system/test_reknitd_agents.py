@@ -162,6 +162,21 @@ def test_a_node_speaks_of_its_own_jobs_only(place, world):
     assert f"what node n2 tells of job {job} is left out: the job does not run there" in place.daemon.log()
 
 
+def test_a_part_of_a_heterogeneous_job_is_of_the_job(place, world):
+    members = {"comment": "reknit", "n_nodes": 1}
+    first = str(world.last_id + 1)
+    world.submit(n_tasks=2, het={"leader": first, "offset": 0}, **members)
+    second = world.submit(n_tasks=4, het={"leader": first, "offset": 1}, **members)
+    third = world.submit(n_tasks=1, het={"leader": first, "offset": 2}, **members)
+    place.journal.wait(first, "attempt-started", timeout=20)
+    nodes = [Node(place, world.job(job)["nodes"][0]) for job in (first, second, third)]
+    for node, job, rank in zip(nodes, (first, second, third), (1, 3, 0)):
+        node.death(1, job, rank=rank)
+        assert node.hear() == {"ack": 1, "origin": 7}
+    assert [d["who"]["rank"] for d in place.deaths(first)] == [1, 5, 6]
+    assert [d["who"]["node"] for d in place.deaths(first)] == [n.name for n in nodes]
+
+
 def test_no_message_keeps_reknitd_from_starting_again(place, world):
     job = running(place, world)
     node = Node(place, "n1")

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* reknitd's end of the agents: what is acknowledged when, what is told once, and what holds while
+ * nothing can be resolved. Seals and names are a small program's, as the test wants them. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "source/agents.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "until.h"
+
+/* "open" gives what was sealed as it is, "resolve" what the file says. */
+#define SEAL                                                                                       \
+    "import json, sys\n"                                                                           \
+    "for line in sys.stdin:\n"                                                                     \
+    "    q = json.loads(line)\n"                                                                   \
+    "    a = {'text': q['open'], 'uid': 0} if 'open' in q else json.load(open(sys.argv[1]))\n"     \
+    "    print(json.dumps(a), flush=True)\n"
+
+#define HERE   "{\"addresses\":[\"127.0.0.1\"]}"
+#define OUTAGE "{\"error\":\"Temporary failure in name resolution\",\"bad\":false}"
+
+/* The linker puts it before the real one. */
+static usec_t skipped;
+usec_t __real_mono_us(void);
+usec_t __wrap_mono_us(void);
+
+usec_t __wrap_mono_us(void)
+{
+    return __real_mono_us() + skipped;
+}
+
+struct fixture {
+    char file[64];
+    sd_event *event;
+    struct agents *agents;
+    bool safe; /* what is told is so at once */
+    unsigned told;
+    struct agent_receipt last;
+};
+
+struct client {
+    struct fixture *f;
+    int fd;
+    char word[64], line[512];
+};
+
+static const char *on_address(void *ctx, const char *node)
+{
+    return node;
+}
+
+static bool on_message(void *ctx, const struct node_message *m, const struct agent_receipt *r)
+{
+    struct fixture *f = ctx;
+
+    f->told++;
+    f->last = *r;
+    return f->safe;
+}
+
+static struct agents_config config_of(const char *const *argv)
+{
+    return (struct agents_config){.listen = "127.0.0.1:0", .seal = argv};
+}
+
+static void names_give(struct fixture *f, const char *answer)
+{
+    FILE *file = fopen(f->file, "w");
+
+    assert_non_null(file);
+    fputs(answer, file);
+    fclose(file);
+}
+
+static int set_up(void **state)
+{
+    static const struct agents_handlers handlers = {.address = on_address, .message = on_message};
+    struct fixture *f = xnew(struct fixture);
+    const char *argv[] = {"/usr/bin/python3", "-c", SEAL, f->file, NULL};
+    struct agents_config c = config_of(argv);
+
+    skipped = 0;
+    f->safe = true;
+    STR_COPY(f->file, "/tmp/reknit-test-agents-XXXXXX");
+    close(mkstemp(f->file));
+    names_give(f, HERE);
+    assert_true(sd_event_new(&f->event) >= 0);
+    assert_int_equal(agents_new(f->event, &c, &handlers, f, &f->agents, NULL), 0);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    agents_free(f->agents);
+    sd_event_unref(f->event);
+    unlink(f->file);
+    free(f);
+    return 0;
+}
+
+/* The next line that comes, without its end; "" = it was closed. */
+static const char *hear(struct client *c)
+{
+    size_t len = 0;
+
+    for (;;) {
+        char byte;
+        ssize_t n = recv(c->fd, &byte, 1, MSG_DONTWAIT);
+
+        if (n < 0 && errno == EAGAIN) {
+            assert_true(sd_event_run(c->f->event, 20 * USEC_PER_MSEC) >= 0);
+            continue;
+        }
+        if (n <= 0 || byte == '\n')
+            break;
+        assert_true(len < sizeof(c->line) - 1);
+        c->line[len++] = byte;
+    }
+    c->line[len] = '\0';
+    return c->line;
+}
+
+static struct client connect_there(struct fixture *f)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(agents_port(f->agents))};
+    struct client c = {.f = f, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    json_t *j;
+
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(c.fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    j = json_loads(hear(&c), 0, NULL);
+    STR_COPY(c.word, json_string_value(json_object_get(j, "word")));
+    json_decref(j);
+    return c;
+}
+
+static void say(struct client *c, const char *node, int origin, int id)
+{
+    json_t *body = json_pack("{s:i,s:s,s:s,s:i,s:i,s:i}", "v", 1, "kind", "gone", "node", node,
+                             "time", 1, "job", 42, "restart", 0);
+    json_t *j = json_pack("{s:i,s:s,s:s,s:i,s:i,s:o}", "v", 1, "word", c->word, "node", node,
+                          "origin", origin, "id", id, "body", body);
+    _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT), *line = NULL;
+    json_t *sealed = json_pack("{s:s}", "sealed", text);
+    ssize_t len;
+
+    line = json_dumps(sealed, JSON_COMPACT);
+    json_decref(j);
+    json_decref(sealed);
+    len = (ssize_t)strlen(line);
+    assert_int_equal(send(c->fd, line, (size_t)len, 0), len);
+    assert_int_equal(send(c->fd, "\n", 1, 0), 1);
+}
+
+#define ASK(c, node, origin, id) (say(c, node, origin, id), hear(c))
+
+static void test_what_is_not_safe_is_not_acknowledged(void **state)
+{
+    struct fixture *f = *state;
+    struct client c = connect_there(f);
+    struct agent_receipt first;
+
+    assert_string_equal(ASK(&c, "n1", 5, 1), "{\"ack\":1,\"origin\":5}");
+    f->safe = false;
+    say(&c, "n1", 5, 2);
+    UNTIL(f->told == 2, sd_event_run(f->event, 20 * USEC_PER_MSEC));
+    first = f->last;
+    f->safe = true;
+    say(&c, "n1", 5, 3);
+    say(&c, "n1", 5, 2); /* again: it still is not */
+    assert_string_equal(ASK(&c, "n1", 0, 0), "{\"ack\":0,\"origin\":0}");
+    assert_int_equal(f->told, 4);
+    agents_done(f->agents, &first);
+    assert_string_equal(hear(&c), "{\"ack\":3,\"origin\":5}"); /* and all before it */
+    agents_done(f->agents, &first);
+    assert_string_equal(ASK(&c, "n1", 5, 2), "{\"ack\":2,\"origin\":5}");
+    close(c.fd);
+}
+
+static void test_what_became_safe_meanwhile_is_acknowledged_to_the_next_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct client c = connect_there(f);
+
+    f->safe = false;
+    say(&c, "n1", 5, 1);
+    UNTIL(f->told == 1, sd_event_run(f->event, 20 * USEC_PER_MSEC));
+    close(c.fd);
+    c = connect_there(f);
+    agents_done(f->agents, &f->last);
+    assert_string_equal(ASK(&c, "n1", 5, 1), "{\"ack\":1,\"origin\":5}");
+    assert_int_equal(f->told, 1);
+    close(c.fd);
+}
+
+/* Each start of an agent is an origin; what it kept of earlier ones may come again in between. */
+static void test_every_origin_is_told_once(void **state)
+{
+    struct fixture *f = *state;
+    struct client c = connect_there(f);
+
+    for (int times = 0; times < 3; times++)
+        for (int origin = 9; origin > 2; origin--) {
+            char want[64];
+
+            STR_PRINTF(want, "{\"ack\":2,\"origin\":%d}", origin);
+            assert_string_equal(ASK(&c, "n1", origin, 2), want);
+        }
+    assert_int_equal(f->told, 7);
+    close(c.fd);
+}
+
+static void test_moving_forgets_nothing(void **state)
+{
+    struct fixture *f = *state;
+    const char *argv[] = {"/usr/bin/python3", "-c", SEAL, f->file, NULL};
+    struct agents_config config = config_of(argv);
+    struct client c = connect_there(f);
+
+    ASK(&c, "n1", 5, 1);
+    assert_int_equal(agents_move(f->agents, &config, NULL), 0);
+    assert_string_equal(hear(&c), "");
+    close(c.fd);
+    c = connect_there(f);
+    assert_string_equal(ASK(&c, "n1", 5, 1), "{\"ack\":1,\"origin\":5}");
+    assert_int_equal(f->told, 1);
+    close(c.fd);
+}
+
+static void test_without_a_name_server(void **state)
+{
+    struct fixture *f = *state;
+    struct client c = connect_there(f), unknown;
+
+    ASK(&c, "n1", 5, 1);
+    names_give(f, OUTAGE);
+    for (int id = 2; id < 8; id++) {
+        char want[64];
+
+        skipped += USEC_PER_HOUR;
+        STR_PRINTF(want, "{\"ack\":%d,\"origin\":5}", id);
+        assert_string_equal(ASK(&c, "n1", 5, id), want);
+    }
+    unknown = connect_there(f);
+    assert_string_equal(ASK(&unknown, "n2", 5, 1),
+                        "{\"refused\":\"its address cannot be looked up now\"}");
+    close(unknown.fd);
+
+    names_give(f, "{\"addresses\":[\"127.0.0.2\"]}"); /* it is another's now */
+    skipped += USEC_PER_HOUR;
+    ASK(&c, "n1", 5, 8); /* has it looked up */
+    UNTIL(strstr(ASK(&c, "n1", 0, 0), "ack") == NULL, (void)0);
+    assert_non_null(strstr(c.line, "which is not its address"));
+    close(c.fd);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    static const struct CMUnitTest tests[] = {
+        TEST(test_what_is_not_safe_is_not_acknowledged),
+        TEST(test_what_became_safe_meanwhile_is_acknowledged_to_the_next_connection),
+        TEST(test_every_origin_is_told_once),
+        TEST(test_moving_forgets_nothing),
+        TEST(test_without_a_name_server),
+    };
+
+    return cmocka_run_group_tests_name("agents", tests, NULL, NULL);
+}
