@@ -2,7 +2,7 @@
 #ifndef REKNIT_WIRE_HELPER_H
 #define REKNIT_WIRE_HELPER_H
 
-/* A program of ours that does what may block or has to do with strangers (src/agent/seal.c,
+/* A program of ours that does what may block or has to do with strangers (src/seal/seal.c,
  * src/action/post.c), and answers in lines of JSON: so that nothing of that happens in the loop. It
  * is started when first asked, killed when it does not answer in time, and started again. */
 

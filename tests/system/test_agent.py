@@ -84,8 +84,9 @@ class Place:
         p.port = json.loads(p.out.lines[p.out.expect("port")])["port"]
         return p
 
-    def agent(self, port, node="n1", *options):
-        return self.start(AGENT, "--to", f"127.0.0.1:{port}", "--node", node, "--socket", self.socket,
+    def agent(self, port, node="n1", *options, under=()):
+        """under: a command that starts it"""
+        return self.start(*under, AGENT, "--to", f"127.0.0.1:{port}", "--node", node, "--socket", self.socket,
                           "--spool", self.folder / "spool", "--verbose", *self.seal, *options)
 
     def send(self, text):
@@ -353,7 +354,8 @@ import ctypes, os, sys, signal
 ctypes.CDLL(None).prctl(15, b"slurmstepd", 0, 0, 0)
 task = os.fork()
 if task == 0:
-    env = dict(zip(("SLURM_JOB_ID", "SLURM_RESTART_COUNT"), sys.argv[1:3]), SLURMD_NODENAME=sys.argv[3])
+    env = dict(zip(("SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURMD_NODENAME"), sys.argv[1:4]), SLURM_PROCID="5")
+    os.setgroups([]), os.setgid(int(sys.argv[4])), os.setuid(int(sys.argv[4]))
     # One process hides: it leaves its parents and has no environment.
     os.execve("/bin/sh", ["sh", "-c", 'env -i sleep 1001 & echo $!; exec sleep 1000 >/dev/null'], env)
 print(task, flush=True)
@@ -367,9 +369,9 @@ NODE = f"node-{os.getpid()}"  # jobs of other tests on this machine are not of i
 class Step:
     """What slurmstepd is to the agent: a process of root's of that name, and a task of a job below it."""
 
-    def __init__(self, place, job, restart=0):
+    def __init__(self, place, job, restart=0, uid=0):
         self.place, self.job, self.restart = place, job, restart
-        self.stepd = place.start("/usr/bin/python3", "-c", STEPD, job, restart, NODE).process
+        self.stepd = place.start("/usr/bin/python3", "-c", STEPD, job, restart, NODE, uid).process
         await_true("a task and its child", lambda: len(place.programs[-1].out.lines) == 2, 10, 0.02)
         pids = {int(line) for line in place.programs[-1].out.lines}
         self.task = next(p for p in pids if self.parent(p) == self.stepd.pid)
@@ -378,7 +380,7 @@ class Step:
         await_true("both programs", lambda: all(
             pathlib.Path(f"/proc/{p}/comm").read_text() == "sleep\n" for p in pids), 10, 0.02)
         place.send(json.dumps({"v": 1, "kind": "start", "job": job, "restart": restart, "step": "0", "node": "", "rank": 0,
-                               "local": 0, "tasks": 1, "pid": self.task, "uid": 0, "time": 1}))
+                               "local": 0, "tasks": 1, "pid": self.task, "uid": uid, "time": 1}))
 
     @staticmethod
     def parent(pid):
@@ -447,6 +449,28 @@ def test_what_was_seen_below_a_step_counts_until_it_ends(place):
     assert (43, 0) not in gone(listener)
     os.kill(hiding.orphan, signal.SIGKILL)
     await_true("it is gone", lambda: (43, 0) in gone(listener), 10, 0.02)
+
+
+def test_its_unit_leaves_it_what_it_needs(place):
+    """Whose a process is, its rank and its I/O are in files of the job's user."""
+    unit = (TOP / "conf/systemd/reknit-agent.service.in").read_text()
+    kept = next(line.split("=")[1].split() for line in unit.splitlines() if line.startswith("CapabilityBoundingSet="))
+    listener = place.listener()
+    place.agent(listener.port, NODE, "--sample", "100ms", under=[
+        "/usr/bin/setpriv", "--inh-caps=-all", "--bounding-set=-all," + ",".join(
+            "+" + c.removeprefix("CAP_").lower() for c in kept)])
+    place.ready()
+    step = Step(place, 46, uid=65534)
+
+    def told(is_so):
+        return any(is_so(json.loads(line).get("message", {}).get("signal", {})) for line in list(listener.out.lines))
+
+    await_true("its I/O", lambda: told(
+        lambda s: s.get("activity", {}).get("processes") == 2 and s["activity"].get("io", 0) >= 0), 10, 0.02)
+    os.kill(step.task, signal.SIGSTOP)
+    await_true("its rank", lambda: told(lambda s: s.get("who", {}).get("rank") == 5), 10, 0.02)
+    step.end()
+    await_true("it is gone", lambda: gone(listener) == [(46, 0)], 10, 0.02)
 
 
 needs_cluster = pytest.mark.skipif(cluster_module.missing() is not None, reason=str(cluster_module.missing()))

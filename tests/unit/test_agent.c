@@ -2,7 +2,7 @@
 
 /* What nodes say, the spool, and the shared key. */
 
-#include "agent/key.h"
+#include "seal/key.h"
 #include "agent/kin.h"
 #include "agent/spool.h"
 #include "base/alloc.h"

@@ -3,7 +3,7 @@
 /* A sealed text is "KEY1:MAC:TIME:TEXT": the MAC in hexadecimal, over all that follows its colon;
  * the time in microseconds. */
 
-#include "agent/key.h"
+#include "seal/key.h"
 
 #include "base/alloc.h"
 #include "base/str.h"

@@ -14,14 +14,14 @@
  * who have the key are uid 0, and no address is vouched for. Either kind is good for five minutes,
  * and MUNGE's only once on a host. */
 
-#include "agent/key.h"
+#include "seal/key.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "wire/node_message.h"
 
 #include <arpa/inet.h>
 #include <getopt.h>
+#include <jansson.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>

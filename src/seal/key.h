@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_AGENT_KEY_H
-#define REKNIT_AGENT_KEY_H
+#ifndef REKNIT_SEAL_KEY_H
+#define REKNIT_SEAL_KEY_H
 
 /* A key that all nodes share, in place of MUNGE: a text is sealed with HMAC-SHA-256 over it and the
  * time. Who has the key can seal as any node. */
