@@ -63,7 +63,7 @@ struct api_agent {
     const char *node, *version;
     bool connected;
     usec_t heard, behind; /* behind: our clock less the node's */
-    int64_t dropped, refused, watched;
+    int64_t dropped, refused, watched, missed;
 };
 
 /* All are called from the loop. */

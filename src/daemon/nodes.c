@@ -433,7 +433,8 @@ static bool show_agent(void *ctx, const char *node, const struct agent_view *v)
                                 .behind = v->behind_us,
                                 .dropped = v->heartbeat.dropped,
                                 .refused = v->heartbeat.refused,
-                                .watched = v->heartbeat.watched};
+                                .watched = v->heartbeat.watched,
+                                .missed = v->heartbeat.missed};
 
     return q->fn(q->ctx, &a);
 }
