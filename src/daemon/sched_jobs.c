@@ -126,11 +126,14 @@ static bool recall_key(const struct sched_watch *w, const struct sched_job *r, c
     STR_PRINTF(prefix, "%" PRIu32 "-", r->id);
     VEC_FOREACH (&m->jobs, job) {
         const struct job *j = *job;
-        const struct look_facts *look = &j->sched.look;
+        struct sched_identity known = {.uid = j->sched.uid,
+                                       .restarts = j->sched.look.restarts,
+                                       .submit = j->sched.look.submitted / USEC_PER_SEC};
 
+        STR_COPY(known.name, j->sched.name);
         if (!j->scheduled || strncmp(j->name, prefix, strlen(prefix)) != 0)
             continue;
-        if (sched_job_may_follow(r, look->restarts, look->submitted / USEC_PER_SEC))
+        if (sched_job_may_follow(r, &known))
             best = j;
     }
     if (best)

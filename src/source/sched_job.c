@@ -204,17 +204,29 @@ void sched_job_key(const struct sched_job *r, char ret[SCHED_KEY_LEN])
     snprintf(ret, SCHED_KEY_LEN, "%" PRIu32 "-%" PRId64, r->id, r->submit);
 }
 
-/* A requeue sets the submission anew, and once more when what was requeued while it ran has ended.
- * A number that is given away again begins without restarts. */
-bool sched_job_may_follow(const struct sched_job *r, uint32_t restarts, int64_t submit)
+struct sched_identity sched_job_identity(const struct sched_job *r)
 {
-    if (r->restarts < restarts || r->submit < submit)
+    struct sched_identity id = {.uid = r->uid, .restarts = r->restarts, .submit = r->submit};
+
+    STR_COPY(id.name, r->name);
+    return id;
+}
+
+/* A requeue sets the submission anew, and once more when what was requeued while it ran has ended;
+ * a number that is given away again mostly begins without restarts. A job keeps its user; its name
+ * may be changed, but not in the moment in which it is queued again. */
+bool sched_job_may_follow(const struct sched_job *r, const struct sched_identity *known)
+{
+    struct sched_identity id = sched_job_identity(r);
+
+    if (id.uid != known->uid || id.restarts < known->restarts || id.submit < known->submit)
         return false;
-    return r->restarts > 0 || r->submit == submit;
+    return id.submit == known->submit || (id.restarts > 0 && streq(id.name, known->name));
 }
 
 bool sched_job_is_same(const struct sched_job *a, const struct sched_job *b)
 {
-    return a->id == b->id && a->uid == b->uid && streq(a->name, b->name) &&
-           sched_job_may_follow(b, a->restarts, a->submit);
+    struct sched_identity known = sched_job_identity(a);
+
+    return a->id == b->id && sched_job_may_follow(b, &known);
 }

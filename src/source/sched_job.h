@@ -36,8 +36,17 @@ struct sched_job *sched_job_free(struct sched_job *j);
 /* The name under which core knows this very job: the id is reused, the first submission is not. */
 void sched_job_key(const struct sched_job *j, char ret[SCHED_KEY_LEN]);
 
+/* What tells a later state of a job from another one that was given its number. */
+struct sched_identity {
+    uint32_t uid;
+    char name[64]; /* as much of it as core keeps */
+    uint32_t restarts;
+    int64_t submit;
+};
+struct sched_identity sched_job_identity(const struct sched_job *r);
+
 /* Whether r can be a later state of a job of the same number, of which this was known. */
-bool sched_job_may_follow(const struct sched_job *r, uint32_t restarts, int64_t submit);
+bool sched_job_may_follow(const struct sched_job *r, const struct sched_identity *known);
 
 /* Whether b is what became of a: the same job, perhaps queued again meanwhile. */
 bool sched_job_is_same(const struct sched_job *a, const struct sched_job *b);

@@ -585,18 +585,35 @@ static void an_environment_is_read_as_it_was_at_the_start(void **state)
     close(ready[1]);
 }
 
+static bool follows(const struct sched_job *r, uint32_t restarts, int64_t submit)
+{
+    struct sched_identity known = {
+        .uid = 1000, .name = "llm", .restarts = restarts, .submit = submit};
+
+    return sched_job_may_follow(r, &known);
+}
+
 static void a_requeue_is_the_same_job_and_a_number_given_again_is_not(void **state)
 {
-    struct sched_job r = {.id = 7, .submit = 200, .restarts = 1};
+    char llm[] = "llm", other[] = "other";
+    struct sched_job r = {.id = 7, .uid = 1000, .name = llm, .submit = 200, .restarts = 1};
 
-    assert_true(sched_job_may_follow(&r, 0, 100));
-    assert_true(sched_job_may_follow(&r, 1, 190)); /* it was requeued while it ran */
-    assert_true(sched_job_may_follow(&r, 1, 200));
-    assert_false(sched_job_may_follow(&r, 2, 100));
-    assert_false(sched_job_may_follow(&r, 1, 201));
+    assert_true(follows(&r, 0, 100));
+    assert_true(follows(&r, 1, 190)); /* it was requeued while it ran */
+    assert_true(follows(&r, 1, 200));
+    assert_false(follows(&r, 2, 100));
+    assert_false(follows(&r, 1, 201));
+    r.uid = 1001; /* nobody gives his job away */
+    assert_false(follows(&r, 0, 100));
+    assert_false(follows(&r, 1, 200));
+    r.uid = 1000;
+    r.name = other; /* it may have been renamed, if nothing else has happened to it */
+    assert_false(follows(&r, 0, 100));
+    assert_true(follows(&r, 1, 200));
+    r.name = llm;
     r.restarts = 0;
-    assert_true(sched_job_may_follow(&r, 0, 200));
-    assert_false(sched_job_may_follow(&r, 0, 100));
+    assert_true(follows(&r, 0, 200));
+    assert_false(follows(&r, 0, 100));
 }
 
 int main(void)
