@@ -13,8 +13,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define DEADLINE   (15 * USEC_PER_SEC)
-#define GUARD_LIFE (30 * USEC_PER_MIN)
+#define DEADLINE (15 * USEC_PER_SEC)
 
 struct deed_open {
     struct daemon *d;

@@ -196,6 +196,21 @@ static void it_starts_when_all_lost_nodes_are_fenced(void **state)
     expect_start_now(w);
 }
 
+/* Whoever frees what is stale would free it else, and the scheduler start it beside itself. */
+static void the_guard_lasts_while_the_node_is_lost(void **state)
+{
+    struct world *w = *state;
+
+    look_lost(w, SCHED_RUNNING, 0, false);
+    for (int i = 1; i <= 10; i++) {
+        assert_int_equal(asked(w, INTENT_GUARD), i);
+        answer(w, INTENT_GUARD, OUTCOME_DONE);
+        look_lost(w, SCHED_RUNNING, 0, true);
+        world_wait(w, GUARD_LIFE / 2);
+    }
+    assert_int_equal(asked(w, INTENT_RELEASE), 0);
+}
+
 /* That it was back for a moment proves nothing about the ranks that ran on. */
 static void a_running_job_is_guarded_again(void **state)
 {
@@ -303,6 +318,7 @@ int main(void)
         IN(act, it_is_moved_again_and_again),
         IN(act, it_starts_when_the_node_is_fenced),
         IN(act, it_starts_when_all_lost_nodes_are_fenced),
+        IN(act, the_guard_lasts_while_the_node_is_lost),
         IN(act, a_running_job_is_guarded_again),
         IN(act, text_about_a_lost_node_keeps_no_delay),
         IN(act, a_privileged_word_of_it_keeps_the_delay),

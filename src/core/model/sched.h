@@ -15,6 +15,9 @@
 #define RESERVATION_PREFIX "reknit-" /* then the job's number, a dash, and its restarts */
 #define LAYOUT_LEN         4096      /* of a compressed list of hosts: hostlist_copy() */
 
+/* So long a hold of ours may last when nobody lengthens it: reknit release-stale frees it then. */
+#define GUARD_LIFE (30 * USEC_PER_MIN)
+
 enum sched_state {
     SCHED_NONE, /* no scheduler, or nothing seen of it yet */
     SCHED_PENDING,

@@ -37,13 +37,17 @@ usec_t lost_move_due(const struct job *j)
     return j->sched.look.begin - START_MARGIN;
 }
 
-bool lost_wants_guard(const struct model *m, const struct job *j)
+/* The hold lasts for as long as the node is lost: whoever frees what is stale must not free it. */
+usec_t lost_guard_due(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    return s->mode == MODE_ACT && !m->frozen && !s->interactive && sched_lost_node(j) &&
-           s->look.state == SCHED_RUNNING && !s->look.held && !s->look_due &&
-           s->guards < GUARDS_MAX && !job_awaits(j, INTENT_GUARD);
+    if (s->mode != MODE_ACT || s->interactive || !sched_lost_node(j) ||
+        s->look.state != SCHED_RUNNING || s->look_due || job_awaits(j, INTENT_GUARD))
+        return USEC_NEVER;
+    if (s->look.held)
+        return s->guarded ? s->guarded_at + GUARD_LIFE / 3 : USEC_NEVER;
+    return s->guards < GUARDS_MAX && !m->frozen ? m->now : USEC_NEVER;
 }
 
 /* The node is back; or the job waits, and would not start too soon by itself. */

@@ -14,7 +14,9 @@ bool lost_would_start_beside_itself(const struct job *j);
 usec_t lost_start_time(const struct model *m, const struct job *j);
 usec_t lost_move_due(const struct job *j);
 
-bool lost_wants_guard(const struct model *m, const struct job *j);
+/* When the hold that keeps a running job from starting beside itself is to be asked for, or to be
+ * lengthened. */
+usec_t lost_guard_due(const struct model *m, const struct job *j);
 /* settled: there is nothing to amend about its start. */
 bool lost_wants_release(const struct job *j, bool settled);
 

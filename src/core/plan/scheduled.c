@@ -325,7 +325,7 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
         return ask(ret, INTENT_HOLD, j);
     if (place_intent(m, j, ret))
         return true;
-    if (lost_wants_guard(m, j))
+    if (m->now >= lost_guard_due(m, j))
         return ask(ret, INTENT_GUARD, j);
     if (wants_release(m, j))
         return ask(ret, INTENT_RELEASE, j);
@@ -366,7 +366,8 @@ usec_t plan_sched_due(const struct model *m, const struct job *j)
 
     if (is_over(j) && !j->sched.look_due && !job_awaits(j, INTENT_REQUEUE))
         waiting = sooner(waiting, j->sched.doubt_until);
-    asking = sooner(sooner(asking, hold_due(m, j)), place_due(m, j));
+    asking = sooner(sooner(asking, lost_guard_due(m, j)), place_due(m, j));
+    asking = sooner(asking, hold_due(m, j));
     return sooner(sooner(sooner(asking, amending), waiting), fence_due(m, j));
 }
 

@@ -508,7 +508,8 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
         return true;
     case INTENT_GUARD:
         s->guarded = true;
-        s->guards++;
+        s->guarded_at = m->now;
+        s->guards += !s->look.held; /* otherwise it is lengthened */
         return true;
     case INTENT_RELEASE:
         return true;

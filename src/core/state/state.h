@@ -158,7 +158,8 @@ struct sched {
     char fenced[FENCED_MAX][NODE_NAME_LEN];
     usec_t fence_asked_at; /* USEC_NEVER = not yet */
     bool guarded;          /* it is held, by reknit, so as not to start by itself */
-    uint32_t guards;       /* how often that was asked for */
+    usec_t guarded_at;     /* that was asked for last */
+    uint32_t guards;       /* how often, anew */
     uint32_t arms;         /* how often it was asked for */
     bool arm_due;          /* it may be asked for (again); likewise below */
 
