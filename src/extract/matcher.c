@@ -37,6 +37,7 @@ struct matcher {
     VEC(unsigned) wordless;             /* expressions to try always */
     VEC(struct cover_literal) literals; /* of entries that are more than ordinary */
     struct prefilter *words;
+    struct prefilter *triggers;
     struct pattern_space *space;
     struct stances *stances;
 };
@@ -159,6 +160,7 @@ struct matcher *matcher_free(struct matcher *m)
     stances_free(m->stances);
     pattern_space_free(m->space);
     prefilter_free(m->words);
+    prefilter_free(m->triggers);
     VEC_DONE(&m->literals);
     VEC_DONE(&m->wordless);
     VEC_FOREACH (&m->fields, p)
@@ -169,6 +171,17 @@ struct matcher *matcher_free(struct matcher *m)
     VEC_DONE(&m->expressions);
     free(m);
     return NULL;
+}
+
+struct prefilter *matcher_triggers(const struct matcher *m)
+{
+    return m->triggers;
+}
+
+void matcher_keep_triggers(struct matcher *m, struct prefilter *p)
+{
+    prefilter_free(m->triggers);
+    m->triggers = prefilter_ref(p);
 }
 
 const struct catalog *matcher_catalog(const struct matcher *m)

@@ -52,4 +52,8 @@ const struct cover_literal *matcher_literals(const struct matcher *m, size_t *re
 void matcher_learn_examples(const struct matcher *m, struct rarity *progress,
                             struct rarity *ordinary);
 
+/* The triggers of logs that have taught nothing yet, kept here for all of them; NULL = none yet. */
+struct prefilter *matcher_triggers(const struct matcher *m);
+void matcher_keep_triggers(struct matcher *m, struct prefilter *p); /* takes a reference */
+
 #endif

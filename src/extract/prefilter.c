@@ -39,6 +39,7 @@ struct prefilter {
     hs_database_t *db;
     hs_scratch_t *scratch;
     bool prebuilt;
+    unsigned refs; /* beyond the first */
 };
 
 struct prefilter *prefilter_new(void)
@@ -46,9 +47,22 @@ struct prefilter *prefilter_new(void)
     return xnew(struct prefilter);
 }
 
+struct prefilter *prefilter_ref(struct prefilter *p)
+{
+    p->refs++;
+    return p;
+}
+
+void prefilter_each(const struct prefilter *p, void (*fn)(void *ctx, const char *s, size_t len),
+                    void *ctx)
+{
+    VEC_FOREACH (&p->words, w)
+        fn(ctx, w->s, w->len);
+}
+
 struct prefilter *prefilter_free(struct prefilter *p)
 {
-    if (!p)
+    if (!p || p->refs-- > 0)
         return NULL;
     hs_free_scratch(p->scratch);
     hs_free_database(p->db);

@@ -14,12 +14,16 @@
 struct prefilter;
 
 struct prefilter *prefilter_new(void);
-struct prefilter *prefilter_free(struct prefilter *p);
+struct prefilter *prefilter_ref(struct prefilter *p);  /* one thread alone searches */
+struct prefilter *prefilter_free(struct prefilter *p); /* one reference */
 DEFINE_CLEANUP(struct prefilter *, prefilter_free);
 
 /* Before prefilter_compile(). */
 void prefilter_add(struct prefilter *p, const char *s, size_t len, bool caseless, unsigned owner);
 int prefilter_compile(struct prefilter *p, struct err *e);
+/* All words. */
+void prefilter_each(const struct prefilter *p, void (*fn)(void *ctx, const char *s, size_t len),
+                    void *ctx);
 /* Whether the set was compiled with the program and only loaded. */
 bool prefilter_is_prebuilt(const struct prefilter *p);
 

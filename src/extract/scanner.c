@@ -224,7 +224,7 @@ static void find_triggers(struct scanner *s, const struct span *span)
     if (!s->trigger_set || (learn && s->relearned < RELEARN_MAX)) {
         s->relearned += s->trigger_set != NULL;
         trigger_set_free(s->trigger_set);
-        s->trigger_set = trigger_set_new(s->matcher, &s->common);
+        s->trigger_set = trigger_set_new(s->matcher, learn ? &s->common : NULL);
         s->vain_sum = 0;
     }
     s->vain = 0;

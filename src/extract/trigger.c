@@ -48,39 +48,59 @@ struct trigger_set {
     unsigned pause;      /* blocks to come of which no lines are compared */
 };
 
-static void add_word(struct trigger_set *t, const char *s, size_t len, bool caseless,
-                     enum owner owner)
-{
-    prefilter_add(t->words, s, len, caseless, owner);
-    alike_refuse(t->plain, s, len);
-}
-
 static void add_entry_word(void *ctx, const char *s, size_t len, bool caseless)
 {
-    add_word(ctx, s, len, caseless, OWNER_ENTRY);
+    prefilter_add(ctx, s, len, caseless, OWNER_ENTRY);
 }
 
-struct trigger_set *trigger_set_new(const struct matcher *m, const struct rarity *common)
+static struct prefilter *choose_words(const struct matcher *m, const struct rarity *common)
 {
-    struct trigger_set *t = xnew(struct trigger_set);
     _cleanup_(freep) struct rarity *known = xnew(struct rarity), *ordinary = xnew(struct rarity);
+    struct prefilter *words = prefilter_new();
     const struct cover_literal *literals;
     size_t n;
 
-    t->words = prefilter_new();
-    t->plain = alike_new();
     matcher_learn_examples(m, known, ordinary);
     if (common) {
         rarity_merge(known, common);
         rarity_merge(ordinary, common);
     }
     literals = matcher_literals(m, &n);
-    cover_literals(literals, n, known, ordinary, add_entry_word, t);
+    cover_literals(literals, n, known, ordinary, add_entry_word, words);
     for (size_t i = 0; i < ARRAY_SIZE(fixed_words); i++)
-        add_word(t, fixed_words[i].word, strlen(fixed_words[i].word), false, fixed_words[i].owner);
-    alike_refuse(t->plain, SHORT_CODE, strlen(SHORT_CODE));
-    if (prefilter_compile(t->words, NULL) < 0)
+        prefilter_add(words, fixed_words[i].word, strlen(fixed_words[i].word), false,
+                      fixed_words[i].owner);
+    return prefilter_compile(words, NULL) < 0 ? prefilter_free(words) : words;
+}
+
+/* The choice takes some 50 ms, so logs that have taught nothing yet share one. */
+static struct prefilter *words_for(struct matcher *m, const struct rarity *common)
+{
+    struct prefilter *words = common ? NULL : matcher_triggers(m);
+
+    if (words)
+        return prefilter_ref(words);
+    words = choose_words(m, common);
+    if (words && !common)
+        matcher_keep_triggers(m, words);
+    return words;
+}
+
+static void refuse_alike(void *ctx, const char *s, size_t len)
+{
+    alike_refuse(ctx, s, len);
+}
+
+struct trigger_set *trigger_set_new(struct matcher *m, const struct rarity *common)
+{
+    struct trigger_set *t = xnew(struct trigger_set);
+
+    t->plain = alike_new();
+    t->words = words_for(m, common);
+    if (!t->words)
         return trigger_set_free(t);
+    prefilter_each(t->words, refuse_alike, t->plain);
+    alike_refuse(t->plain, SHORT_CODE, strlen(SHORT_CODE));
     return t;
 }
 

@@ -20,7 +20,7 @@ struct triggers {
 struct trigger_set;
 
 /* `common` = text that this log is full of, whose words cannot serve; NULL = none known. */
-struct trigger_set *trigger_set_new(const struct matcher *m, const struct rarity *common);
+struct trigger_set *trigger_set_new(struct matcher *m, const struct rarity *common);
 struct trigger_set *trigger_set_free(struct trigger_set *t);
 DEFINE_CLEANUP(struct trigger_set *, trigger_set_free);
 
