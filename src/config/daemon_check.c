@@ -48,6 +48,8 @@ static int check_times(const struct daemon_config *c, const struct fault *f)
         {"brakes.early_start", c->brakes.early_start, USEC_PER_SEC, 2 * USEC_PER_MIN},
         {"brakes.exclusion_life", c->brakes.exclusion_life, USEC_PER_MIN, 365 * USEC_PER_DAY},
         {"readers.stall", c->readers.stall, USEC_PER_SEC, USEC_PER_HOUR},
+        {"journal.keep", c->journal.keep, 2 * USEC_PER_DAY, 3650 * USEC_PER_DAY},
+        {"journal.detail", c->journal.detail, USEC_PER_HOUR, 3650 * USEC_PER_DAY},
     };
     char least[DURATION_TEXT_MAX], most[DURATION_TEXT_MAX];
 
@@ -74,6 +76,7 @@ static int check_counts(const struct daemon_config *c, const struct fault *f)
         {"max_excluded", c->max_excluded, 0, 100},
         {"readers.max_processes", c->readers.max_processes, 1, 65536},
         {"readers.max_files", c->readers.max_files, 1, 65536},
+        {"journal.newest", c->journal.newest, 10000, 1000000000},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(counts); i++)

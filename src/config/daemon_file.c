@@ -46,6 +46,7 @@ static const struct daemon_config built_in = {
         },
     .max_excluded = 10,
     .webhook = {.mode = MODE_PROPOSE},
+    .journal = {.keep = 30 * USEC_PER_DAY, .detail = USEC_PER_DAY, .newest = 200000},
     .readers = {.max_processes = 512, .max_files = 1024, .stall = 30 * USEC_PER_SEC},
 };
 

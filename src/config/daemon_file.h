@@ -96,6 +96,11 @@ struct daemon_config {
         uint32_t max_processes, max_files; /* all together; files per job */
         usec_t stall;                      /* silent for so long, one is replaced */
     } readers;
+    struct {
+        usec_t keep;     /* jobs that ended longer ago are forgotten */
+        usec_t detail;   /* older signals are thinned out */
+        uint32_t newest; /* events; beyond them signals are, however young */
+    } journal;
     struct job_rule *rules;
     unsigned n_rules;
     struct named_policy *policies; /* the first is POLICY_STANDARD */

@@ -84,6 +84,11 @@ static const char *auth_word(int i)
     X(readers, max_files, KEY_COUNT, NULL)                                                         \
     X(readers, stall, KEY_TIME, NULL)
 
+#define JOURNAL_KEYS(X)                                                                            \
+    X(journal, keep, KEY_TIME, NULL)                                                               \
+    X(journal, detail, KEY_TIME, NULL)                                                             \
+    X(journal, newest, KEY_COUNT, NULL)
+
 #define RULE_KEYS(X)                                                                               \
     X(rule, partition, KEY_TEXT, NULL)                                                             \
     X(rule, account, KEY_TEXT, NULL)                                                               \
@@ -108,6 +113,7 @@ INDICES(agents, AGENTS_KEYS);
 INDICES(webhook, WEBHOOK_KEYS);
 INDICES(brakes, BRAKES_KEYS);
 INDICES(readers, READERS_KEYS);
+INDICES(journal, JOURNAL_KEYS);
 INDICES(rule, RULE_KEYS);
 INDICES(named, NAMED_KEYS);
 
@@ -127,6 +133,7 @@ static const struct key agents_rows[] = {AGENTS_KEYS(AS_PART_ROW)};
 static const struct key webhook_rows[] = {WEBHOOK_KEYS(AS_PART_ROW)};
 static const struct key brakes_rows[] = {BRAKES_KEYS(AS_PART_ROW)};
 static const struct key readers_rows[] = {READERS_KEYS(AS_PART_ROW)};
+static const struct key journal_rows[] = {JOURNAL_KEYS(AS_PART_ROW)};
 static const struct key rule_rows[] = {RULE_KEYS(AS_RULE_ROW)};
 static const struct key named_rows[] = {NAMED_KEYS(AS_NAMED_ROW)};
 
@@ -150,14 +157,15 @@ struct raw_named {
 struct raw_daemon {
     char *v[top_N];
     struct raw_command fence;
-    struct raw_part *adapter, *api, *agents, *webhook, *brakes, *readers;
+    struct raw_part *adapter, *api, *agents, *webhook, *brakes, *readers, *journal;
     struct raw_rule *rules;
     unsigned rules_count;
     struct raw_named *policies;
     unsigned policies_count;
 };
 static_assert((int)brakes_N >= (int)api_N && (int)brakes_N >= (int)agents_N &&
-                  (int)brakes_N >= (int)readers_N && (int)brakes_N >= (int)webhook_N,
+                  (int)brakes_N >= (int)readers_N && (int)brakes_N >= (int)webhook_N &&
+                  (int)brakes_N >= (int)journal_N,
               "a part with more keys");
 
 #define OPTIONAL (CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL)
@@ -185,6 +193,7 @@ static const cyaml_schema_field_t agents_fields[] = {AGENTS_KEYS(AS_PART_FIELD) 
 static const cyaml_schema_field_t webhook_fields[] = {WEBHOOK_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t brakes_fields[] = {BRAKES_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t readers_fields[] = {READERS_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
+static const cyaml_schema_field_t journal_fields[] = {JOURNAL_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t rule_fields[] = {RULE_KEYS(AS_RULE_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t named_fields[] = {
     NAMED_KEYS(AS_NAMED_FIELD) //
@@ -211,6 +220,7 @@ static const cyaml_schema_field_t daemon_fields[] = {
     PART_FIELD(webhook),
     PART_FIELD(brakes),
     PART_FIELD(readers),
+    PART_FIELD(journal),
     CYAML_FIELD_SEQUENCE("rules", OPTIONAL | CYAML_FLAG_POINTER_NULL, struct raw_daemon, rules,
                          &rule_value, 0, RULES_MAX),
     CYAML_FIELD_SEQUENCE("policies", OPTIONAL | CYAML_FLAG_POINTER_NULL, struct raw_daemon,
@@ -266,7 +276,8 @@ static int read_parts(const struct source *s, const struct raw_daemon *raw, stru
     r = r < 0 ? r : READ(agents);
     r = r < 0 ? r : READ(webhook);
     r = r < 0 ? r : READ(brakes);
-    return r < 0 ? r : READ(readers);
+    r = r < 0 ? r : READ(readers);
+    return r < 0 ? r : READ(journal);
 #undef READ
 }
 
@@ -447,6 +458,7 @@ void daemon_config_format(const struct daemon_config *c, struct strbuf *out)
     WRITE(webhook);
     WRITE(brakes);
     WRITE(readers);
+    WRITE(journal);
 #undef WRITE
     write_rules(out, c);
     write_policies(out, c);

@@ -123,7 +123,9 @@ static const struct pump_handlers pump_handlers = {.happened = on_happened,
                                                    .intent = on_intent,
                                                    .tilted = on_tilted,
                                                    .refused = on_refused,
-                                                   .stalled = on_stalled};
+                                                   .stalled = on_stalled,
+
+                                                   .forget = USEC_PER_DAY};
 
 /* From beginning to end */
 
@@ -231,7 +233,8 @@ static int set_up(struct daemon *d, struct err *e)
         d->nodes = node_watch_new(d);
         d->notifier = notifier_new(d);
     }
-    if (!d->adapter || !d->logs || !d->nodes || !d->notifier)
+    d->keeping = keeping_new(d);
+    if (!d->adapter || !d->logs || !d->nodes || !d->notifier || !d->keeping)
         return err_set(e, -ENOMEM, "the event loop takes nothing more");
     return face_new(d, e);
 }
@@ -260,6 +263,7 @@ struct daemon *daemon_free(struct daemon *d)
         return NULL;
     d->api = api_free(d->api);
     notifier_free(d->notifier);
+    keeping_free(d->keeping);
     node_watch_free(d->nodes);
     log_watch_free(d->logs);
     adapter_free(d->adapter);

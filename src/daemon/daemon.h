@@ -25,6 +25,7 @@ struct node_message;
 struct vacated;
 struct notifier;
 struct webhook_counts;
+struct keeping;
 
 struct daemon {
     sd_event *event;
@@ -45,6 +46,7 @@ struct daemon {
     uint64_t refused;    /* inputs that no journal may hold */
     usec_t said_refused; /* monotonic */
     struct notifier *notifier;
+    struct keeping *keeping;
 };
 
 int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, struct daemon **ret,
@@ -167,5 +169,9 @@ void notifier_reload(struct notifier *n);
 void notifier_happened(struct notifier *n, const struct event *e);
 /* False: there is none. */
 bool notifier_counts(const struct notifier *n, struct webhook_counts *ret);
+
+/* keep.c: keeps the journal within bounds. */
+struct keeping *keeping_new(struct daemon *d);
+struct keeping *keeping_free(struct keeping *k);
 
 #endif

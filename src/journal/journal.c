@@ -13,11 +13,11 @@
 #include "base/vec.h"
 #include "wire/codec.h"
 #include "journal/high_water.h"
+#include "journal/inside.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,16 +25,6 @@
 
 #define APPLICATION_ID 0x524b4e54 /* "RKNT" */
 #define BUSY_MS        5000       /* a reader may hold the file for a moment */
-
-struct journal {
-    sqlite3 *db;
-    sqlite3_stmt *insert;
-    uint64_t last_seq;
-    uint64_t lost;  /* events that were committed, and are not in it */
-    int high_water; /* of a writer; -1 = none */
-    bool full;      /* synchronous=FULL is set */
-    bool empty;     /* for reading: its writer was killed before the first table was made */
-};
 
 struct row {
     uint64_t seq, parent;
@@ -49,6 +39,7 @@ struct journal_batch {
 };
 
 struct journal_cursor {
+    struct journal *journal;
     sqlite3_stmt *select; /* NULL: an empty journal */
 };
 
@@ -70,6 +61,13 @@ static const char *const migrations[] = {
     /* Most events are signals and ticks, and nobody asks for those of all jobs at once. */
     "CREATE INDEX event_by_job ON event (job, seq);"
     "CREATE INDEX event_by_kind ON event (kind, seq) WHERE kind <> 'signal' AND kind <> 'tick';",
+    /* Old events may go, one way (thin.c): what is gone so is counted, and is no loss. */
+    "CREATE TABLE thinned (upto INTEGER NOT NULL, deleted INTEGER NOT NULL) STRICT;"
+    "INSERT INTO thinned VALUES (0, 0);"
+    "DROP TRIGGER event_no_delete;"
+    "CREATE TRIGGER event_no_delete BEFORE DELETE ON event"
+    "  WHEN OLD.seq > (SELECT upto FROM thinned)"
+    "  BEGIN SELECT raise(ABORT, 'the journal is append-only'); END;",
 };
 
 #define SCHEMA_VERSION ((int)ARRAY_SIZE(migrations))
@@ -144,20 +142,21 @@ static const char *db_words(sqlite3 *db)
     }
 }
 
-static int db_error(sqlite3 *db, struct err *e)
+int journal_error(struct journal *j, struct err *e)
 {
+    sqlite3 *db = j->db;
     int error = system_errno(db);
 
     return err_set(e, error != 0 ? -error : to_errno(sqlite3_extended_errcode(db)), "%s",
                    db_words(db));
 }
 
-static int run_sql(struct journal *j, const char *sql, struct err *e)
+int journal_run(struct journal *j, const char *sql, struct err *e)
 {
-    return sqlite3_exec(j->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : db_error(j->db, e);
+    return sqlite3_exec(j->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : journal_error(j, e);
 }
 
-static int query_number(struct journal *j, const char *sql, int64_t *ret, struct err *e)
+int journal_number(struct journal *j, const char *sql, int64_t *ret, struct err *e)
 {
     sqlite3_stmt *stmt = NULL;
     int r = 0;
@@ -166,7 +165,7 @@ static int query_number(struct journal *j, const char *sql, int64_t *ret, struct
         sqlite3_step(stmt) == SQLITE_ROW)
         *ret = sqlite3_column_int64(stmt, 0);
     else
-        r = db_error(j->db, e);
+        r = journal_error(j, e);
     sqlite3_finalize(stmt);
     return r;
 }
@@ -180,11 +179,11 @@ static int migrate(struct journal *j, int from, struct err *e)
 
         snprintf(version, sizeof(version),
                  "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT", APPLICATION_ID, v + 1);
-        r = run_sql(j, "BEGIN IMMEDIATE", e);
+        r = journal_run(j, "BEGIN IMMEDIATE", e);
         if (r >= 0)
-            r = run_sql(j, migrations[v], e);
+            r = journal_run(j, migrations[v], e);
         if (r >= 0)
-            r = run_sql(j, version, e);
+            r = journal_run(j, version, e);
         if (r < 0) {
             sqlite3_exec(j->db, "ROLLBACK", NULL, NULL, NULL);
             return r;
@@ -197,12 +196,12 @@ static int migrate(struct journal *j, int from, struct err *e)
 static int check_schema(struct journal *j, enum journal_mode mode, struct err *e)
 {
     int64_t id = 0, version = 0, tables = 0;
-    int r = query_number(j, "PRAGMA application_id", &id, e);
+    int r = journal_number(j, "PRAGMA application_id", &id, e);
 
     if (r >= 0)
-        r = query_number(j, "PRAGMA user_version", &version, e);
+        r = journal_number(j, "PRAGMA user_version", &version, e);
     if (r >= 0)
-        r = query_number(j, "SELECT count(*) FROM sqlite_schema", &tables, e);
+        r = journal_number(j, "SELECT count(*) FROM sqlite_schema", &tables, e);
     if (r < 0)
         return r;
     if (id != APPLICATION_ID && (id != 0 || tables > 0))
@@ -211,6 +210,7 @@ static int check_schema(struct journal *j, enum journal_mode mode, struct err *e
         return err_set(e, -EPROTO, "written by a newer release (schema %d, this one knows %d)",
                        (int)version, SCHEMA_VERSION);
     j->empty = version < 1 && mode != JOURNAL_WRITE;
+    j->version = mode != JOURNAL_WRITE ? (int)version : SCHEMA_VERSION;
     return mode != JOURNAL_WRITE ? 0 : migrate(j, (int)version, e);
 }
 
@@ -266,7 +266,7 @@ static int open_file(struct journal *j, const char *path, enum journal_mode mode
             strbuf_adds(&uri, "?immutable=1");
     }
     if (sqlite3_open_v2(strbuf_str(&uri), &j->db, flags, NULL) != SQLITE_OK)
-        return db_error(j->db, e);
+        return journal_error(j, e);
     sqlite3_busy_timeout(j->db, BUSY_MS);
     if (mode == JOURNAL_WRITE && sqlite3_db_readonly(j->db, "main") == 1)
         return err_set(e, -EACCES, "it may not be written");
@@ -280,23 +280,26 @@ static int prepare_writer(struct journal *j, struct err *e)
 
     if (sqlite3_prepare_v3(j->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &j->insert, NULL) !=
         SQLITE_OK)
-        return db_error(j->db, e);
-    return run_sql(j, "PRAGMA synchronous=NORMAL", e);
+        return journal_error(j, e);
+    return journal_run(j, "PRAGMA synchronous=NORMAL", e);
 }
 
 /* Numbers are given without a gap, from 1. A writer goes on behind what is noted, so the gap stays
  * to be seen. `noted` was read before the table: a commit in between is no loss. */
 static int take_stock(struct journal *j, uint64_t noted, struct err *e)
 {
-    int64_t last = 0, n = 0;
+    int64_t last = 0, n = 0, thinned = 0;
     int r = 0;
 
     if (!j->empty)
-        r = query_number(j, "SELECT coalesce(max(seq), 0) FROM event", &last, e);
+        r = journal_number(j, "SELECT coalesce(max(seq), 0) FROM event", &last, e);
     if (r >= 0 && !j->empty)
-        r = query_number(j, "SELECT count(*) FROM event", &n, e);
+        r = journal_number(j, "SELECT count(*) FROM event", &n, e);
+    if (r >= 0 && !j->empty && j->version >= 3)
+        r = journal_number(j, "SELECT deleted FROM thinned", &thinned, e);
     if (r < 0)
         return r;
+    n += thinned;
     j->last_seq = (uint64_t)last > noted ? (uint64_t)last : noted;
     j->lost = (uint64_t)n < j->last_seq ? j->last_seq - (uint64_t)n : 0;
     return 0;
@@ -315,7 +318,7 @@ static int open_all(struct journal *j, const char *path, enum journal_mode mode,
     int r = open_file(j, path, mode, e);
 
     if (r >= 0 && mode == JOURNAL_WRITE)
-        r = run_sql(j, "PRAGMA journal_mode=WAL; PRAGMA cache_size=-512", e);
+        r = journal_run(j, "PRAGMA journal_mode=WAL; PRAGMA cache_size=-512", e);
     if (r >= 0)
         r = check_schema(j, mode, e);
     if (r >= 0 && mode != JOURNAL_ASK)
@@ -346,6 +349,8 @@ struct journal *journal_free(struct journal *j)
         return NULL;
     sqlite3_finalize(j->insert);
     sqlite3_close(j->db);
+    VEC_DONE(&j->kept);
+    VEC_DONE(&j->last);
     closep(&j->high_water);
     free(j);
     return NULL;
@@ -415,7 +420,7 @@ static int insert_row(struct journal *j, const struct row *row, struct err *e)
     sqlite3_bind_int64(s, 6, row->attempt);
     sqlite3_bind_text(s, 7, row->body, -1, SQLITE_STATIC);
     if (sqlite3_step(s) != SQLITE_DONE)
-        r = db_error(j->db, e);
+        r = journal_error(j, e);
     sqlite3_reset(s);
     sqlite3_clear_bindings(s);
     return r;
@@ -427,7 +432,7 @@ static int set_durable(struct journal *j, bool full, struct err *e)
 
     if (j->full == full)
         return 0;
-    r = run_sql(j, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", e);
+    r = journal_run(j, full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", e);
     if (r >= 0)
         j->full = full;
     return r;
@@ -435,14 +440,14 @@ static int set_durable(struct journal *j, bool full, struct err *e)
 
 static int insert_all(struct journal *j, const struct journal_batch *b, struct err *e)
 {
-    int r = run_sql(j, "BEGIN IMMEDIATE", e);
+    int r = journal_run(j, "BEGIN IMMEDIATE", e);
 
     if (r < 0)
         return r;
     for (size_t i = 0; i < b->rows.n && r >= 0; i++)
         r = insert_row(j, &b->rows.v[i], e);
     if (r >= 0)
-        r = run_sql(j, "COMMIT", e);
+        r = journal_run(j, "COMMIT", e);
     if (r < 0 && !sqlite3_get_autocommit(j->db))
         sqlite3_exec(j->db, "ROLLBACK", NULL, NULL, NULL);
     return r;
@@ -490,6 +495,11 @@ static void choice_sql(const struct journal_choice *c, struct strbuf *sql)
         if ((c->kinds & frequent) == 0 && !job && (c->kinds & (c->kinds - 1)) == 0)
             strbuf_adds(sql, " AND kind <> 'signal' AND kind <> 'tick'");
     }
+    if (c->ended_before > 0)
+        strbuf_adds(sql, " AND job NOT IN (SELECT e.job FROM event AS e WHERE e.kind = 'job-ended'"
+                         " AND e.kind <> 'signal' AND e.kind <> 'tick' AND e.time_us < ?4 AND NOT"
+                         " EXISTS (SELECT 1 FROM event AS l WHERE l.job = e.job AND l.seq > e.seq"
+                         " AND l.kind IN ('job-seen', 'attempt-started')))");
     strbuf_adds(sql, c->newest_first ? " ORDER BY seq DESC" : " ORDER BY seq");
 }
 
@@ -503,14 +513,17 @@ int journal_select(struct journal *j, const struct journal_choice *c, struct jou
     assert(!(c->job && c->id) && c->kinds >> EVENT_MAX == 0);
     choice_sql(c, &sql);
     if (!j->empty && sqlite3_prepare_v2(j->db, strbuf_str(&sql), -1, &select, NULL) != SQLITE_OK)
-        return db_error(j->db, e);
+        return journal_error(j, e);
     if (select) {
         sqlite3_bind_int64(select, 1, (int64_t)c->after);
         sqlite3_bind_int64(select, 2, c->below > 0 ? (int64_t)c->below : INT64_MAX);
+        if (c->ended_before > 0)
+            sqlite3_bind_int64(select, 4, c->ended_before);
         if (job)
             sqlite3_bind_text(select, 3, job, -1, SQLITE_TRANSIENT);
     }
     *ret = xnew(struct journal_cursor);
+    (*ret)->journal = j;
     (*ret)->select = select;
     return 0;
 }
@@ -567,16 +580,22 @@ int journal_next(struct journal_cursor *c, struct event *ret, struct err *e)
     case SQLITE_DONE:
         return 0;
     default:
-        return db_error(sqlite3_db_handle(c->select), e);
+        return journal_error(c->journal, e);
     }
 }
 
 int journal_each(struct journal *j, uint64_t after,
                  void (*fn)(void *ctx, const struct event *event), void *ctx, struct err *e)
 {
+    return journal_each_of(j, &(struct journal_choice){.after = after}, fn, ctx, e);
+}
+
+int journal_each_of(struct journal *j, const struct journal_choice *c,
+                    void (*fn)(void *ctx, const struct event *event), void *ctx, struct err *e)
+{
     _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
     _cleanup_(freep) struct event *event = xnew(struct event);
-    int r = journal_read(j, after, &cursor, e);
+    int r = journal_select(j, c, &cursor, e);
 
     while (r >= 0 && (r = journal_next(cursor, event, e)) > 0)
         fn(ctx, event);

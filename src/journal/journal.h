@@ -56,6 +56,7 @@ struct journal_choice {
     uint64_t kinds;        /* a bit for each kind; 0 = all */
     uint64_t after, below; /* seq, both exclusive; below 0 = to the end */
     bool newest_first;
+    usec_t ended_before; /* without jobs that ended before then, and did not begin anew */
 };
 int journal_select(struct journal *j, const struct journal_choice *c, struct journal_cursor **ret,
                    struct err *e);
@@ -63,5 +64,7 @@ int journal_select(struct journal *j, const struct journal_choice *c, struct jou
 /* Hands over all events after that number. 0 or negative errno. */
 int journal_each(struct journal *j, uint64_t after,
                  void (*fn)(void *ctx, const struct event *event), void *ctx, struct err *e);
+int journal_each_of(struct journal *j, const struct journal_choice *c,
+                    void (*fn)(void *ctx, const struct event *event), void *ctx, struct err *e);
 
 #endif

@@ -244,7 +244,9 @@ static void fold_event(void *ctx, const struct event *event)
 
 static int fold(struct pump *p, struct err *e)
 {
-    int r = journal_each(p->journal, 0, fold_event, p, e);
+    usec_t forget = p->handlers.forget;
+    struct journal_choice c = {.ended_before = forget > 0 ? pump_now(p) - forget : 0};
+    int r = journal_each_of(p->journal, &c, fold_event, p, e);
 
     p->next_seq = journal_last_seq(p->journal) + 1;
     return r;

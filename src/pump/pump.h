@@ -27,6 +27,8 @@ struct pump_handlers {
     void (*refused)(void *ctx, const struct event *e);
     /* The loop did not run for so long: stopped, starved, or the machine slept. */
     void (*stalled)(void *ctx, usec_t how_long);
+    /* Jobs that ended so long ago are left out when the past is folded; 0 = none. */
+    usec_t forget;
 };
 
 struct model;

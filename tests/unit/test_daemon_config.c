@@ -89,6 +89,7 @@ static const char everything[] =
     "storm_jobs: 5, storm_window: 6s, storm_per_minute: 7, proposal_life: 20m, early_start: 9s, "
     "exclusion_life: 36h}\nmax_excluded: 4\n"
     "readers: {max_processes: 8, max_files: 9, stall: 10s}\n"
+    "journal: {keep: 40d, detail: 2d, newest: 20000}\n"
     "rules:\n"
     "  - {partition: 'gpu*', account: a, qos: q, user: u, mode: observe, opt_in: false, "
     "policy: standard}\n"

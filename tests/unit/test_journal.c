@@ -13,10 +13,14 @@
 #include "base/str.h"
 #include "core/model/event_fields.h"
 #include "wire/codec.h"
+#include "core/core.h"
+#include "core/state/state.h"
 #include "journal/journal.h"
+#include "journal/thin.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -655,6 +659,279 @@ static void a_full_disk_is_an_error_and_no_loss(void **state)
     free(e);
 }
 
+/* A year of a site, in small: jobs that ended long ago, and one that still runs. */
+#define DAY_0 ((usec_t)1767225600 * USEC_PER_SEC)
+
+struct site {
+    struct journal *j;
+    struct journal_batch *batch;
+    struct event e;
+    uint64_t seq;
+    usec_t now;
+};
+
+static void site_add(struct site *s, enum event_kind kind, const char *job, uint32_t attempt)
+{
+    s->e.kind = kind;
+    s->e.seq = ++s->seq;
+    s->e.time_us = s->now;
+    s->e.attempt = attempt;
+    STR_COPY(s->e.job, job);
+    journal_batch_add(s->batch, &s->e);
+    s->e = (struct event){0};
+    if (journal_batch_size(s->batch) >= 500)
+        assert_int_equal(journal_commit(s->j, s->batch, false, NULL), 0);
+}
+
+static void site_steps(struct site *s, const char *job, uint32_t attempt, int n, usec_t every)
+{
+    for (int i = 0; i < n; i++) {
+        s->now += every + i % 7 * USEC_PER_MSEC;
+        s->e.signal = signal_make(SIGNAL_STEP, PROVENANCE_JOB_TEXT);
+        STR_COPY(s->e.signal.signature, "progress.step");
+        s->e.signal.step.step = i + 1;
+        site_add(s, EVENT_SIGNAL, job, attempt);
+        if (i % 100 == 50) {
+            s->e.signal = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
+            STR_COPY(s->e.signal.signature, i % 200 == 50 ? "a.rare" : "a.frequent");
+            s->e.signal.role = ROLE_SYMPTOM;
+            site_add(s, EVENT_SIGNAL, job, attempt);
+        }
+        if (i % 10 == 0)
+            site_add(s, EVENT_TICK, "", 0);
+    }
+}
+
+static void site_begin(struct site *s, const char *job)
+{
+    s->e.seen.scheduled = true;
+    site_add(s, EVENT_JOB_SEEN, job, 0);
+    s->e.look = (struct look_facts){.state = SCHED_RUNNING};
+    site_add(s, EVENT_LOOK, job, 1);
+    site_add(s, EVENT_ATTEMPT_STARTED, job, 1);
+}
+
+static void site_end(struct site *s, const char *job, uint32_t attempt)
+{
+    s->e.exited.code = 0;
+    site_add(s, EVENT_ATTEMPT_EXITED, job, attempt);
+    site_add(s, EVENT_ATTEMPT_GONE, job, attempt);
+    s->e.incident.class = CLASS_HEALTHY;
+    site_add(s, EVENT_VERDICT, job, attempt);
+    s->e.decision.action = ACTION_COMPLETE;
+    s->e.decision.after_step = STEP_NONE;
+    site_add(s, EVENT_DECISION, job, attempt);
+    s->e.ended.action = ACTION_COMPLETE;
+    site_add(s, EVENT_JOB_ENDED, job, attempt);
+}
+
+static void site_fill(struct site *s)
+{
+    *s =
+        (struct site){.j = open_journal(JOURNAL_WRITE), .batch = journal_batch_new(), .now = DAY_0};
+    site_begin(s, "1-1");
+    site_steps(s, "1-1", 1, 300, USEC_PER_SEC);
+    site_end(s, "1-1", 1);
+    s->now += 10 * USEC_PER_DAY;
+    site_begin(s, "2-2");
+    site_steps(s, "2-2", 1, 50, USEC_PER_SEC);
+    site_end(s, "2-2", 1);
+    s->now += 20 * USEC_PER_DAY;
+    site_begin(s, "3-3");
+    site_steps(s, "3-3", 1, 3000, 20 * USEC_PER_SEC);
+    s->now += USEC_PER_MIN; /* its user requeued it */
+    s->e.exited.code = -1;
+    site_add(s, EVENT_ATTEMPT_EXITED, "3-3", 1);
+    site_add(s, EVENT_FINDING, "3-3", 1);
+    s->e.finding.finding = FINDING_CRASH;
+    site_add(s, EVENT_INTERRUPTED, "3-3", 1);
+    s->e.incident.class = CLASS_CRASH;
+    site_add(s, EVENT_VERDICT, "3-3", 1);
+    s->e.decision.action = ACTION_RESTART;
+    s->e.decision.after_step = STEP_NONE;
+    site_add(s, EVENT_DECISION, "3-3", 1);
+    s->e.look = (struct look_facts){.state = SCHED_RUNNING, .restarts = 1};
+    site_add(s, EVENT_LOOK, "3-3", 2);
+    site_add(s, EVENT_ATTEMPT_STARTED, "3-3", 2);
+    site_steps(s, "3-3", 2, 9000, 30 * USEC_PER_SEC);
+    assert_int_equal(journal_commit(s->j, s->batch, true, NULL), 0);
+    s->batch = journal_batch_free(s->batch);
+}
+
+static struct journal_keep site_keep(const struct site *s)
+{
+    return (struct journal_keep){
+        .now = s->now, .detail = USEC_PER_DAY, .newest = 1000000, .ended = 25 * USEC_PER_DAY};
+}
+
+static void fold_one(void *ctx, const struct event *e)
+{
+    core_fold(ctx, e);
+}
+
+static struct core *fold_all(struct journal *j)
+{
+    struct core *core = core_new();
+
+    assert_int_equal(journal_each(j, 0, fold_one, core, NULL), 0);
+    return core;
+}
+
+static size_t count_of(struct journal *j, const char *job)
+{
+    struct journal_cursor *c = NULL;
+    struct event *e = xnew(struct event);
+    size_t n = 0;
+
+    assert_int_equal(journal_select(j, &(struct journal_choice){.job = job}, &c, NULL), 0);
+    while (journal_next(c, e, NULL) == 1)
+        n++;
+    journal_cursor_free(c);
+    free(e);
+    return n;
+}
+
+/* Of what decides: all but how many steps were counted, and when the first was. */
+static void expect_same(const struct core *a, const struct core *b, const char *name)
+{
+    const struct job *x = model_job(core_model(a), name), *y = model_job(core_model(b), name);
+
+    assert_non_null(x);
+    assert_non_null(y);
+    assert_memory_equal(x->timing.gaps.sorted, y->timing.gaps.sorted,
+                        sizeof(x->timing.gaps.sorted));
+    assert_memory_equal(&x->timing.present, &y->timing.present, sizeof(x->timing.present));
+    assert_memory_equal(&x->timing.learned, &y->timing.learned, sizeof(x->timing.learned));
+    assert_int_equal(x->timing.first_step, y->timing.first_step);
+    assert_memory_equal(&x->sched, &y->sched, sizeof(x->sched));
+    assert_int_equal(x->state, y->state);
+    assert_int_equal(x->ledger.judged, y->ledger.judged);
+    assert_int_equal(x->ledger.restarts, y->ledger.restarts);
+    assert_int_equal(x->ledger.best_step, y->ledger.best_step);
+    assert_int_equal(x->attempt.number, y->attempt.number);
+    assert_int_equal(x->attempt.last_step, y->attempt.last_step);
+    assert_int_equal(x->attempt.highest_step, y->attempt.highest_step);
+    assert_int_equal(x->attempt.first_step, y->attempt.first_step);
+    assert_int_equal(x->attempt.first_step_at, y->attempt.first_step_at);
+    assert_int_equal(x->attempt.last_progress, y->attempt.last_progress);
+    assert_int_equal(x->attempt.started, y->attempt.started);
+}
+
+static void what_a_fold_makes_of_it_stays(void **state)
+{
+    struct site s;
+    struct journal_keep keep;
+    struct core *whole, *thin;
+    size_t before;
+    int r;
+
+    (void)state;
+    site_fill(&s);
+    keep = site_keep(&s);
+    whole = fold_all(s.j);
+    before = count_of(s.j, "3-3");
+    while ((r = journal_thin(s.j, &keep, 777, NULL)) > 0)
+        ;
+    assert_int_equal(r, 0);
+    thin = fold_all(s.j);
+    expect_same(whole, thin, "3-3");
+    assert_null(model_job(core_model(thin), "1-1"));
+    assert_non_null(model_job(core_model(thin), "2-2"));
+    assert_int_equal(count_of(s.j, "1-1"), 0);
+    assert_in_range(count_of(s.j, "3-3"), 600, before / 2);
+    core_free(whole);
+    core_free(thin);
+    journal_free(s.j);
+    expect_lost(JOURNAL_READ, s.seq, 0);
+    expect_lost(JOURNAL_WRITE, s.seq, 0);
+    run_sql("DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)", SQLITE_CONSTRAINT);
+}
+
+/* However young: there may be no room. */
+static void too_many_events_are_thinned_out(void **state)
+{
+    struct site s;
+    struct journal_keep keep;
+
+    (void)state;
+    site_fill(&s);
+    keep = site_keep(&s);
+    keep.detail = 1000 * USEC_PER_DAY;
+    keep.newest = 2000;
+    while (journal_thin(s.j, &keep, 1000, NULL) > 0)
+        ;
+    assert_in_range(count_of(s.j, "3-3"), 1800, 3500);
+    journal_free(s.j);
+    expect_lost(JOURNAL_READ, s.seq, 0);
+}
+
+static void a_kill_while_it_is_thinned_out_loses_nothing(void **state)
+{
+    struct site s;
+    struct core *before, *after;
+    struct journal *j;
+    int r = 1;
+
+    (void)state;
+    site_fill(&s);
+    before = fold_all(s.j);
+    journal_free(s.j);
+    for (int round = 0; round < 20; round++) {
+        struct journal_keep keep = site_keep(&s);
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            j = open_journal(JOURNAL_WRITE);
+            for (;;)
+                (void)journal_thin(j, &keep, 60, NULL);
+        }
+        usleep((useconds_t)(500 + 1700 * round));
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        expect_lost(JOURNAL_WRITE, s.seq, 0);
+        j = open_journal(JOURNAL_READ);
+        after = fold_all(j);
+        expect_same(before, after, "3-3");
+        core_free(after);
+        journal_free(j);
+    }
+    j = open_journal(JOURNAL_WRITE);
+    while (r > 0) {
+        struct journal_keep keep = site_keep(&s);
+
+        r = journal_thin(j, &keep, 1000, NULL);
+    }
+    assert_int_equal(count_of(j, "1-1"), 0);
+    core_free(before);
+    journal_free(j);
+}
+
+/* What a start need not read. */
+static void ended_jobs_can_be_left_out(void **state)
+{
+    struct site s;
+    struct journal_cursor *c = NULL;
+    struct event *e = xnew(struct event);
+
+    (void)state;
+    site_fill(&s);
+    s.batch = journal_batch_new();
+    site_begin(&s, "2-2"); /* anew */
+    assert_int_equal(journal_commit(s.j, s.batch, true, NULL), 0);
+    journal_batch_free(s.batch);
+    assert_int_equal(journal_select(s.j,
+                                    &(struct journal_choice){.ended_before = s.now - USEC_PER_DAY},
+                                    &c, NULL),
+                     0);
+    assert_int_equal(journal_next(c, e, NULL), 1);
+    while (journal_next(c, e, NULL) == 1)
+        assert_string_not_equal(e->job, "1-1");
+    assert_string_equal(e->job, "2-2");
+    journal_cursor_free(c);
+    journal_free(s.j);
+    free(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -676,6 +953,10 @@ int main(void)
         WITH_FOLDER(a_journal_that_was_hardly_begun_is_empty),
         WITH_FOLDER(numbers_out_of_range_are_refused),
         WITH_FOLDER(a_full_disk_is_an_error_and_no_loss),
+        WITH_FOLDER(what_a_fold_makes_of_it_stays),
+        WITH_FOLDER(too_many_events_are_thinned_out),
+        WITH_FOLDER(a_kill_while_it_is_thinned_out_loses_nothing),
+        WITH_FOLDER(ended_jobs_can_be_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
