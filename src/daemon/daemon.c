@@ -124,7 +124,6 @@ static const struct pump_handlers pump_handlers = {.happened = on_happened,
                                                    .tilted = on_tilted,
                                                    .refused = on_refused,
                                                    .stalled = on_stalled,
-
                                                    .forget = USEC_PER_DAY};
 
 /* From beginning to end */

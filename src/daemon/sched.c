@@ -23,6 +23,7 @@
 #define POLL_SHARE  10                    /* the adapter may be busy for one part in so many */
 #define NODES_SHARE 20                    /* ... and for one in so many with nodes */
 #define TOOK_MAX    (3 * USEC_PER_SEC)
+#define POLL_CREDIT (10 * USEC_PER_SEC)   /* of what was left unused, as much may be saved */
 #define CLOCK_EVERY (60 * USEC_PER_SEC)
 #define CLOCK_STEP  (2 * USEC_PER_SEC) /* more than any clock drifts in that time */
 #define DEADLINE    (15 * USEC_PER_SEC)
@@ -65,15 +66,18 @@ static void settle_the_past(struct sched_watch *w)
 
 /* Polling */
 
-/* Whatever the adapter and the scheduler behind it take, nine times as long they are left alone; up
- * to a limit, because an answer that comes very late was waited for rather than worked on. And the
- * first one after an outage says nothing of what they take. */
-static void account(struct sched_watch *w, struct poll *p, usec_t began)
+/* Whatever an answer took, nine times as long the scheduler is left alone; but what it was not
+ * asked of late counts, so that a question in time of need need not wait. One that comes very late
+ * was waited for rather than worked on, and the first after an outage says nothing of what they
+ * take. The list that an adapter begins with is the price of its start. */
+static void account(struct sched_watch *w, struct poll *p, usec_t began, const json_t *answer)
 {
-    usec_t took = w->failing ? 0 : mono_us() - began;
+    usec_t took = mono_us() - began, least = began - POLL_CREDIT;
 
+    if (w->failing || json_is_true(json_object_get(answer, "full")))
+        return;
     p->took = took < TOOK_MAX ? took : TOOK_MAX;
-    w->free_at = (w->free_at > began ? w->free_at : began) + p->took * POLL_SHARE;
+    w->free_at = (w->free_at > least ? w->free_at : least) + p->took * POLL_SHARE;
 }
 
 static void schedule(struct sched_watch *w)
@@ -130,9 +134,9 @@ static void on_nodes(void *ctx, enum adapter_outcome outcome, const json_t *answ
     struct sched_watch *w = ctx;
     json_t *held = TAKE(w->held);
 
-    w->of_nodes.asking = false;
+    w->nodes_answered_at = mono_us();
     if (outcome == ADAPTER_DONE) {
-        account(w, &w->of_nodes, w->of_nodes.asked_at);
+        account(w, &w->of_nodes, w->of_nodes.asked_at, answer);
         sched_nodes_take(w->nodes, answer);
         daemon_tell_brakes(w->d); /* a share of the nodes */
     }
@@ -144,7 +148,6 @@ static void on_nodes(void *ctx, enum adapter_outcome outcome, const json_t *answ
 
 static void ask_nodes(struct sched_watch *w)
 {
-    w->of_nodes.asking = true;
     w->of_nodes.asked_at = mono_us();
     adapter_ask(w->d->adapter, request("nodes", true), DEADLINE, on_nodes, w);
 }
@@ -152,16 +155,15 @@ static void ask_nodes(struct sched_watch *w)
 static void on_jobs(void *ctx, enum adapter_outcome outcome, const json_t *answer, const char *text)
 {
     struct sched_watch *w = ctx;
-    const struct poll *nodes = &w->of_nodes;
-    bool together = nodes->asked_at >= w->of_jobs.asked_at;
+    bool together = w->of_nodes.asked_at >= w->of_jobs.asked_at;
 
-    w->of_jobs.asking = false;
+    w->asking = false;
     if (outcome != ADAPTER_DONE) {
         say_failing(w, text);
         timer_arm(w->timer, mono_us() + w->d->config->poll);
         return;
     }
-    account(w, &w->of_jobs, w->of_jobs.asked_at + (together ? nodes->took : 0));
+    account(w, &w->of_jobs, together ? w->nodes_answered_at : w->of_jobs.asked_at, answer);
     say_answering(w);
     if (!together && sched_jobs_end_in(w, answer)) {
         w->held = json_incref((json_t *)answer);
@@ -224,13 +226,13 @@ static void look(struct sched_watch *w)
     w->of_jobs.asked_at = now;
     if (nodes_are_due(w, now))
         ask_nodes(w);
-    w->of_jobs.asking = true;
+    w->asking = true;
     adapter_ask(w->d->adapter, request("jobs", true), DEADLINE, on_jobs, w);
 }
 
 static bool is_asking(const struct sched_watch *w)
 {
-    return w->of_jobs.asking || w->held;
+    return w->asking || w->held;
 }
 
 static int on_timer(sd_event_source *s, uint64_t t, void *ctx)

@@ -13,7 +13,6 @@
 struct poll {
     usec_t asked_at; /* monotonic; 0 = never */
     usec_t took;     /* the last time */
-    bool asking;
 };
 
 struct watched {
@@ -35,7 +34,9 @@ struct sched_watch {
     struct sched_nodes *nodes;
     sd_event_source *timer;
     bool full; /* all jobs were seen since the adapter started */
+    bool asking;
     struct poll of_jobs, of_nodes;
+    usec_t nodes_answered_at;
     usec_t free_at;          /* monotonic: before, nothing is asked, for it cost too much of late */
     json_t *held;            /* an answer about jobs that waits for one about nodes; or NULL */
     usec_t clock_at;         /* when its clock is to be asked for */
