@@ -23,7 +23,7 @@
 #define POLL_SHARE  10                    /* the adapter may be busy for one part in so many */
 #define NODES_SHARE 20                    /* ... and for one in so many with nodes */
 #define TOOK_MAX    (3 * USEC_PER_SEC)
-#define POLL_CREDIT (10 * USEC_PER_SEC)   /* of what was left unused, as much may be saved */
+#define POLL_CREDIT (10 * USEC_PER_SEC) /* of what was left unused, as much may be saved */
 #define CLOCK_EVERY (60 * USEC_PER_SEC)
 #define CLOCK_STEP  (2 * USEC_PER_SEC) /* more than any clock drifts in that time */
 #define DEADLINE    (15 * USEC_PER_SEC)
