@@ -878,14 +878,22 @@ static void a_kill_while_it_is_thinned_out_loses_nothing(void **state)
     journal_free(s.j);
     for (int round = 0; round < 20; round++) {
         struct journal_keep keep = site_keep(&s);
-        pid_t pid = fork();
+        int fds[2];
+        pid_t pid;
+        char c;
 
+        assert_int_equal(pipe(fds), 0);
+        pid = fork();
         if (pid == 0) {
             j = open_journal(JOURNAL_WRITE);
-            for (;;)
-                (void)journal_thin(j, &keep, 60, NULL);
+            while (journal_thin(j, &keep, 60, NULL) >= 0 && write(fds[1], "", 1) == 1)
+                ;
+            _exit(1);
         }
-        usleep((useconds_t)(500 + 1700 * round));
+        for (int i = 0; i < 3 * round; i++) /* then it is somewhere in the next step */
+            assert_int_equal(read(fds[0], &c, 1), 1);
+        close(fds[0]);
+        close(fds[1]);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         expect_lost(JOURNAL_WRITE, s.seq, 0);
