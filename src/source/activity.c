@@ -19,15 +19,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ASKED_MAX 2 /* the first look may fall between its fork and its exec */
+#define ASKED_MAX  2 /* the first look may fall between its fork and its exec */
+#define FAILED_MAX 5 /* a busy machine is slow, one that hangs costs each look some time */
 
 struct tracked {
     struct proc now;
     bool known; /* was there at the last look: `before` is filled */
     struct proc before;
     int32_t rank, local_rank;
-    unsigned asked; /* how often its environment was looked at for them */
-    char told;      /* state that a signal was sent for: T, D or Z; 0 = none */
+    unsigned asked;  /* how often its environment was looked at for them */
+    unsigned failed; /* ... and could not be read, or not in time */
+    char told;       /* state that a signal was sent for: T, D or Z; 0 = none */
 };
 
 typedef VEC(struct tracked) tracked_vec;
@@ -120,9 +122,11 @@ static void on_environ(void *ctx, size_t i, const struct proc_environ *env)
     struct asking *asking = ctx;
     struct tracked *t = &asking->procs->v[asking->places.v[i]];
 
-    t->asked++;
-    if (!env)
+    if (!env) {
+        t->failed++;
         return;
+    }
+    t->asked++;
     t->rank = find_rank(env, rank_names, ARRAY_SIZE(rank_names));
     t->local_rank = find_rank(env, local_rank_names, ARRAY_SIZE(local_rank_names));
 }
@@ -134,7 +138,8 @@ static void find_ranks(tracked_vec *procs)
     for (size_t i = 0; i < procs->n; i++) {
         const struct tracked *t = &procs->v[i];
 
-        if (t->rank != RANK_NONE || t->asked >= ASKED_MAX || proc_is_dead(&t->now))
+        if (t->rank != RANK_NONE || t->asked >= ASKED_MAX || t->failed >= FAILED_MAX ||
+            proc_is_dead(&t->now))
             continue;
         *VEC_PUSH(&asking.pids) = t->now.pid;
         *VEC_PUSH(&asking.places) = i;
