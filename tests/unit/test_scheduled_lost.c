@@ -263,14 +263,20 @@ static void a_privileged_word_of_it_keeps_the_delay(void **state)
     assert_int_equal(asked(w, INTENT_AMEND), 0);
 }
 
+/* ... and has had the time to end what it was told to end. */
 static void it_starts_when_the_node_is_back(void **state)
 {
     struct world *w = *state;
     struct look_facts l = wait_for_node(w);
+    int before;
 
     world_wait(w, MIN);
+    before = asked(w, INTENT_AMEND);
     l.lost_node[0] = '\0';
     look_at(w, l);
+    world_wait(w, 44 * S);
+    assert_int_equal(asked(w, INTENT_AMEND), before);
+    world_wait(w, 2 * S);
     expect_start_now(w);
 }
 

@@ -2,7 +2,9 @@
 
 /* A node that does not answer may still run what it ran, though the scheduler has given it up. So
  * nothing is started while one of the last attempt's is lost: the start is moved away, again and
- * again, until the node answers, or is fenced.
+ * again, until the node answers, or is fenced. One that answers was told to end what it runs, which
+ * takes a while: processes have Slurm's KillWait, 30 s by default, to end by themselves. A start
+ * before that would also be refused its tasks, as long as those of the last attempt are not over.
  *
  * A scheduler that requeues a job itself when it gives a node up starts it in the same second, and
  * one that is requeued while it still ends may wait out its delay until then. So a running job that
@@ -14,6 +16,7 @@
 #define START_AWAY   (10 * USEC_PER_MIN) /* a start that must not happen is moved so far away */
 #define START_MARGIN (3 * USEC_PER_MIN)  /* ... and again when only so much is left */
 #define FENCE_AGAIN  USEC_PER_MIN
+#define SETTLES_IN   (45 * USEC_PER_SEC) /* a node that answers again */
 #define GUARDS_MAX   3
 
 bool lost_would_start_beside_itself(const struct job *j)
@@ -35,6 +38,13 @@ usec_t lost_start_time(const struct model *m, const struct job *j)
 usec_t lost_move_due(const struct job *j)
 {
     return j->sched.look.begin - START_MARGIN;
+}
+
+usec_t lost_settled_at(const struct job *j)
+{
+    usec_t returned = j->sched.returned_at;
+
+    return returned > 0 && !j->sched.approved ? returned + SETTLES_IN : 0;
 }
 
 /* The hold lasts for as long as the node is lost: whoever frees what is stale must not free it. */

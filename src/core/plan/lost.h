@@ -14,6 +14,9 @@ bool lost_would_start_beside_itself(const struct job *j);
 usec_t lost_start_time(const struct model *m, const struct job *j);
 usec_t lost_move_due(const struct job *j);
 
+/* When nothing can be left on those that answer again. */
+usec_t lost_settled_at(const struct job *j);
+
 /* When the hold that keeps a running job from starting beside itself is to be asked for, or to be
  * lengthened. */
 usec_t lost_guard_due(const struct model *m, const struct job *j);

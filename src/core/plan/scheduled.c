@@ -124,7 +124,7 @@ static usec_t start_time(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
     const struct attempt *a = &j->attempt;
-    usec_t early = s->pending_since + m->brakes.early_start;
+    usec_t early = longer_of(s->pending_since + m->brakes.early_start, lost_settled_at(j));
     usec_t wanted = a->decided_at + a->decision.delay;
     bool fenced = s->n_fenced > 0;
     bool lost = !fenced && (s->node_lost || a->node_failed);

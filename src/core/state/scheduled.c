@@ -198,6 +198,7 @@ void sched_attempt_begun(struct model *m, struct job *j)
     STR_COPY(s->ran_on, look->restarts == s->base_restarts ? look->nodes : "");
     s->node_lost = false;
     s->n_fenced = 0;
+    s->returned_at = 0;
     s->fence_asked_at = USEC_NEVER;
     s->guards = s->reserves = s->yields = s->mends = 0;
     s->is_first = false;
@@ -301,14 +302,17 @@ static void fence(struct job *j, const char *node)
         STR_COPY(s->fenced[s->n_fenced++], node);
 }
 
-/* A node that answers again does what its scheduler says, and has ended what it was told to end;
- * the job that runs on, it was told nothing about. */
-static void note_return(struct job *j, const struct look_facts *look)
+/* A node that answers again does what its scheduler says, and soon has ended what it was told to
+ * end (plan/lost.c); the job that runs on, it was told nothing about. */
+static void note_return(struct job *j, const struct look_facts *look, usec_t now)
 {
     const char *before = j->sched.look.lost_node;
 
-    if (before[0] != '\0' && look->lost_node[0] == '\0' && look->state != SCHED_RUNNING)
-        fence(j, before);
+    if (before[0] == '\0' || look->lost_node[0] != '\0' || look->state == SCHED_RUNNING)
+        return;
+    if (!sched_is_fenced(j, before))
+        j->sched.returned_at = now;
+    fence(j, before);
 }
 
 bool sched_fenced(struct job *j, const struct fence_facts *f)
@@ -330,7 +334,7 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     if (!j->scheduled)
         return false;
     before = s->look.restarts;
-    note_return(j, look);
+    note_return(j, look, m->now);
     s->look = *look;
     s->over &= !lives(look);
     if (!look->held && !look->completing && !sched_has_ended(look->state))

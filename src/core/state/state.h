@@ -156,6 +156,7 @@ struct sched {
     bool node_lost;          /* the scheduler lost one of them */
     uint32_t n_fenced;       /* of its nodes that were lost, those on which nothing runs any more */
     char fenced[FENCED_MAX][NODE_NAME_LEN];
+    usec_t returned_at;    /* ... or that answered again, last; 0 = none */
     usec_t fence_asked_at; /* USEC_NEVER = not yet */
     bool guarded;          /* it is held, by reknit, so as not to start by itself */
     usec_t guarded_at;     /* that was asked for last */
