@@ -7,7 +7,11 @@ a job along: who starts it again is reknitd, or Slurm, whose delay after a reque
 What a job did is read from what its ranks wrote themselves.
 """
 
+import importlib.util
+import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -15,6 +19,7 @@ import time
 import pytest
 import reknitd
 from cluster import CommandFailed, FINAL, await_true
+from conftest import REKNIT, TOP
 from reknitd import Reknitd, Scenarios, Site
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))]
@@ -433,6 +438,38 @@ def killed_task(w):
     w.recovered(job, "crash", "unknown")
 
 
+FREE_PORT = ("/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind((\"127.0.0.1\", 0)); "
+             "print(s.getsockname()[1])'")
+
+
+@scenario
+def pytorch(w):
+    """A real DDP job (gloo) of the demo's trainer, whose rank 1 is killed."""
+    if not importlib.util.find_spec("torch"):
+        pytest.skip("python3-torch is not installed")
+    folder = w.site.folder("pytorch")
+    for path in (TOP / "demo/train.py", TOP / "README.md"):
+        shutil.copy(path, folder)
+    train = (f"exec /usr/bin/python3 {folder}/train.py --text {folder}/README.md --dir {folder} --steps 40 "
+             "--step-seconds 0.1")
+    job = w.site.submit(
+        "export MASTER_ADDR=127.0.0.1 OMP_NUM_THREADS=1 TORCH_CPP_LOG_LEVEL=ERROR\n"
+        f"export MASTER_PORT=$({FREE_PORT})\n"
+        f"srun -K bash -c 'RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=0 {train}'",
+        user=reknitd.USER, nodes=2, ntasks=2, comment="reknit", job_name="pytorch")
+    training = reknitd.Training(w.site, job, folder)
+    training.await_step(12, PATIENCE)
+    w.site.kill_task(job, 1)
+    w.end(job, "COMPLETED", 1)
+    w.judged(job, "crash", "unknown", "restart")
+    output = w.site.output(job)
+    before, resumed, after = re.split(r"^resuming from checkpoint \S+ at step (\d+)", output, flags=re.MULTILINE)
+    first, second = ([int(n) for n in re.findall(r"^step (\d+)/40 ", text, re.MULTILINE)] for text in (before, after))
+    assert first == list(range(1, len(first) + 1)) and len(first) >= 12, output
+    assert second == list(range(int(resumed) + 1, 41)) and 10 <= int(resumed) <= len(first), output
+    assert after.count("training finished") == 1
+
+
 @scenario
 def import_error(w):
     job = w.train("import", [{"rank": 1, "step": 0, "do": "import", "text": "flash_attn"}])
@@ -569,6 +606,52 @@ def liar_2(w):
 @scenario
 def liar_3(w):
     liar(w, 3)
+
+
+SECRET = "the-secret-of-root"
+
+
+@scenario
+def log_is_a_link(w):
+    """... to what only root may read, though it tells of hardware."""
+    folder = w.site.folder("link")
+    secret = w.site.dir / "secret"
+    secret.write_text(f"[rank0]: RuntimeError: {ECC} {SECRET}\n" * 3)
+    secret.chmod(0o600)
+    (folder / "ranks.log").symlink_to(secret)
+    job = w.site.submit(f"srun -K {w.site.trainer} --dir {folder} --steps 60 --step-ms 40", user=reknitd.USER,
+                        nodes=2, ntasks=2, job_name="link", comment=json.dumps(
+                            {"reknit": {"max_restarts": 0, "logs": [f"{folder}/ranks.log", str(secret)]}}))
+    w.site.await_ranks(job, 2, PATIENCE)
+    w.daemon.await_log(f"{folder}/ranks.log: Permission denied")
+    w.site.kill_task(job, 1)
+    w.end(job, "FAILED", 0)
+    w.judged(job, "crash", "unknown", "stop", "max-restarts")
+    assert SECRET not in json.dumps([e.body for e in w.journal.events(job)]) + w.daemon.log(10**7)
+
+
+HOSTILE = "a\"b'c|d\\n\n\x1b[31m$(id)`id`;\x1b]0;x\x07\u202e"
+
+
+@scenario
+def hostile_texts(w):
+    """In name, comment, account of the error and log: shown harmless, and taken for nothing else."""
+    job = w.train("hostile", [{"rank": 1, "step": 12, "attempt": 0, "do": "raise",
+                               "text": f"{ECC}\r\x1b[2J\x00\x9b31m {HOSTILE}"}], job_name=HOSTILE,
+                  comment=json.dumps({"x": HOSTILE, "reknit": {"policy": HOSTILE[:20]}}))
+    w.site.await_state(job.id, "FAILED", PATIENCE)
+    w.verdict(job.id)
+    w.daemon.await_looks()
+    w.settled[job.id] = ("FAILED", 0)  # there is no such policy: observed only
+    assert w.decision(job.id)["mode"] == "observe" and w.journal.intents(job.id) == []
+    env = {**os.environ, "REKNIT_SOCKET": str(w.daemon.dir / "api.sock")}
+    for argv in (["jobs", "--cluster"], ["explain", "--cluster", str(job.id)], ["incidents"]):
+        done = subprocess.run([REKNIT, *argv], env=env, capture_output=True, timeout=60, check=True)
+        text = done.stdout.decode()  # strictly
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text), text
+    for path in (f"/v1/jobs?id={job.id}", "/v1/incidents", "/v1/events?limit=500"):
+        assert w.daemon.ask(path)[0] == 200
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", w.daemon.log(10**7))
 
 
 @scenario
