@@ -111,7 +111,13 @@ class Journal:
     def story(self, job):
         """For people: what a failed test shows."""
         return "\n".join(f"{e.seq} {e.time:.2f} {e.kind} {e.attempt} {json.dumps(e.body)[:600]}"
-                         for e in self.events(job) if e.kind not in QUIET)
+                         for e in self.events(job) if e.kind not in QUIET or self.is_telling(e))
+
+    @staticmethod
+    def is_telling(e):
+        """What the scheduler says of an end."""
+        return (e.kind == "look" and e.body.get("state") not in ("pending", "running")
+                or e.kind == "signal" and e.body.get("provenance") == "scheduler")
 
     def wait(self, job, kind, where=lambda e: True, timeout=cluster_module.PATIENCE, after=0):
         """The first such event."""
@@ -199,6 +205,10 @@ class Reknitd:
 
     def last_look(self):
         return self.ask("/v1/health")[1]["adapter"].get("last_look_us")
+
+    def agents(self):
+        """How many nodes' agents it hears."""
+        return self.ask("/v1/health")[1]["agents"]["connected"]
 
     def doctor(self, env=None):
         """check -> row"""

@@ -1,40 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the death of a task to the first word of the next attempt's batch script, with idle nodes;
-and what plain Slurm needs for the same. Nothing is timed here but what is printed: the only limits
-are those of the promise, and far away."""
+"""From the death of a task to the first word of the next attempt's batch script: with idle nodes, with
+the plugin and without; what plain Slurm needs for the same; and on a full cluster, where a job also
+queues. Nothing is timed here but what is printed: the only limits are those of the promise."""
 
+import contextlib
 import statistics
 import time
 
 import pytest
 import reknitd
-from cluster import FINAL
+from cluster import Cluster, FINAL, await_true
+from conftest import REKNIT
 from reknitd import Reknitd, Site
-from running import FAST_POLICY
 
 pytestmark = pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))
 
 BEGUN = "date +%s.%N >> {folder}/begun"
-SUBMIT = {"ntasks": 2, "nodes": 2}
+PLUGIN = REKNIT.parent / "spank_reknit.so"
+WITH, WITHOUT = "with the plugin", "without the plugin"
+PROMISE = {WITH: 5, WITHOUT: 8}
+PATIENCE = 240
 
 
 @pytest.fixture(scope="module")
 def site():
-    with Site(nodes=16) as s:
+    with Site(nodes=16, plugstack=Cluster.plugin(PLUGIN) if PLUGIN.exists() else "") as s:
         yield s
 
 
-@pytest.fixture(scope="module")
-def daemon(site):
-    policy = {"name": "often", "policy": {"max_restarts": 1000, "max_restarts_per_day": 256}}
-    return Reknitd(site, policies=[policy], policy="often").start()
+@contextlib.contextmanager
+def reknitd_on(site, name, plugin, **policy):
+    """Without agents nobody hears the plugin."""
+    often = {"name": "often", "policy": {"max_restarts": 1000, "max_restarts_per_day": 256, **policy}}
+    agents = {"listen": site.agents_address, "munge_socket": str(site.munge_socket)} if plugin else {}
+    daemon = Reknitd(site, name=name, policies=[often], policy="often", agents=agents).start()
+    if plugin:
+        site.start_agents(daemon.programs / "reknit-agent")
+        await_true("its agents", lambda: daemon.agents() == len(site.nodes))
+    yield daemon
+    for node in site.nodes if plugin else []:
+        site.stop_daemon(f"agent-{node}")
+    assert daemon.stop() == 0
 
 
-def dying(site, name, deaths):
+def dying(site, name, deaths, **submit):
     """A job whose rank 1 dies in each of so many attempts, every time a bit further on."""
     faults = [{"rank": 1, "step": 8 * n + 7, "attempt": n, "do": "kill", "signal": 9} for n in range(deaths)]
     job = site.train(name, faults, options=f"--steps {8 * deaths + 8} --step-ms 20",
-                     before=BEGUN.format(folder=site.work / name))
+                     before=BEGUN.format(folder=site.work / name), **submit)
     job.deaths = deaths
     return job
 
@@ -49,15 +62,18 @@ def gaps(job):
     return [after - before for before, after in zip(died, begun[1:])]
 
 
+def ended(site, daemon, job):
+    site.await_state(job.id, FINAL, PATIENCE + 20 * job.deaths, where=lambda j: j["restart_cnt"] >= job.deaths)
+    record = site.job(job.id)
+    assert (record["job_state"], record["restart_cnt"]) == ("COMPLETED", job.deaths), daemon.journal.story(job.id)
+    assert job.violations() == ""
+    return gaps(job)
+
+
 def restart(site, daemon, jobs, deaths):
     """The pauses of all of them."""
-    made = [dying(site, f"dying-{n}", deaths) for n in range(jobs)]
-    found = []
-    for job in made:
-        record = site.await_state(job.id, FINAL, 60 + 20 * deaths, where=lambda j: j["restart_cnt"] >= deaths)
-        assert (record["job_state"], record["restart_cnt"]) == ("COMPLETED", deaths), daemon.journal.story(job.id)
-        assert job.violations() == ""
-        found += gaps(job)
+    made = [dying(site, f"{daemon.name}-{n}", deaths) for n in range(jobs)]
+    found = [gap for job in made for gap in ended(site, daemon, job)]
     assert daemon.journal.events(kind="launch-failed") == []  # none was lost to an early start
     assert "launch failed" not in site.log("slurmctld", 10**8)
     return found
@@ -69,17 +85,24 @@ def tell(capsys, found, name):
               f"{min(found):.1f} to {max(found):.1f} s")
 
 
-def test_restarts(site, daemon, capsys):
-    found = restart(site, daemon, jobs=4, deaths=3)
-    tell(capsys, found, "reknitd, without the plugin")
-    assert statistics.median(found) < 8
+def measure(site, capsys, how, name, jobs, deaths):
+    if how == WITH and not PLUGIN.exists():
+        pytest.skip("spank_reknit.so is not built")
+    with reknitd_on(site, name, plugin=how == WITH) as daemon:
+        found = restart(site, daemon, jobs, deaths)
+    tell(capsys, found, f"reknitd, {how}")
+    assert statistics.median(found) < PROMISE[how]
+
+
+@pytest.mark.parametrize("how", PROMISE)
+def test_restarts(site, capsys, how):
+    measure(site, capsys, how, f"few-{how.split()[0]}", jobs=4, deaths=2)
 
 
 @pytest.mark.soak
-def test_a_hundred_restarts(site, daemon, capsys):
-    found = restart(site, daemon, jobs=5, deaths=20)
-    tell(capsys, found, "reknitd, without the plugin")
-    assert statistics.median(found) < 8
+@pytest.mark.parametrize("how", PROMISE)
+def test_a_hundred_restarts(site, capsys, how):
+    measure(site, capsys, how, f"many-{how.split()[0]}", jobs=5, deaths=20)
 
 
 @pytest.mark.soak
@@ -92,3 +115,26 @@ def test_plain_slurm(site, capsys):
     site.run("scontrol", "requeue", job)
     site.await_state(job, "COMPLETED", 200)
     tell(capsys, [times(folder / "begun")[1] - before], "plain Slurm, requeued by hand at once")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("keep", ["none", "priority", "reservation"])
+def test_full_cluster(capsys, keep):
+    """Others wait for all its nodes, each for a while: what reknit takes, and what the queue does."""
+    plugstack = Cluster.plugin(PLUGIN) if PLUGIN.exists() else ""
+    with Site(nodes=4, plugstack=plugstack) as site, \
+            reknitd_on(site, f"full-{keep}", plugin=bool(plugstack), keep_place=keep) as daemon:
+        job = dying(site, f"full-{keep}", deaths=1, nodes=4, exclusive=True)
+        await_true("its ranks", lambda: len(job.nodes(0)) == 4)
+        others = [site.submit("sleep 20", nodes=4, exclusive=True, job_name=f"other-{n}") for n in range(3)]
+        gap = ended(site, daemon, job)[0]
+        asked = [e.time for e in daemon.journal.intents(job.id, "amend")]
+        queued = times(job.folder / "begun")[1] - max(asked)
+        before = sum(site.job(other)["start_time"] < times(job.folder / "begun")[1] for other in others)
+        with capsys.disabled():
+            print(f"\nfull cluster, keep_place {keep}: {gap:.1f} s, of it {queued:.1f} s in the queue; "
+                  f"{before} of {len(others)} others went first")
+        assert daemon.journal.events(kind="launch-failed") == []
+        assert before == {"none": 3, "priority": 1, "reservation": 0}[keep] if plugstack else True
+        for other in others:
+            site.await_state(other, "COMPLETED", PATIENCE)

@@ -183,16 +183,16 @@ def agents_are_gone():
         daemon = Reknitd(site, poll="2s", agents={"listen": site.agents_address,
                                                   "munge_socket": str(site.munge_socket)}).start()
         site.start_agents(REKNIT.parent / "reknit-agent")
-        await_true("its agents", lambda: daemon.ask("/v1/health")[1]["agents"] == 4)
+        await_true("its agents", lambda: daemon.agents() == 4)
         job = failing(site, daemon)
         site.signal_daemon(f"agent-{job.nodes(0)[1]}", signal.SIGKILL)
         daemon.await_log(f"node {job.nodes(0)[1]}: its agent is not connected")
-        assert daemon.ask("/v1/health")[1]["agents"] == 3
+        assert daemon.agents() == 3
         brought_back(site, daemon, job)
         for node in site.nodes:
             if f"agent-{node}" in site.daemons():
                 site.stop_daemon(f"agent-{node}")
-        await_true("no agent", lambda: daemon.ask("/v1/health")[1]["agents"] == 0)
+        await_true("no agent", lambda: daemon.agents() == 0)
         complains(daemon, "agents", "reknitd hears of none", "warn")
         brought_back(site, daemon, failing(site, daemon, "again"))
         assert daemon.stop() == 0 and "identical" in daemon.journal.replay()
