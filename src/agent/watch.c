@@ -220,17 +220,33 @@ static void end_step(struct watch *w, size_t i)
     step_free(s);
 }
 
+/* Whether its slurmstepd lives still. What it had below it is of others once it is gone, perhaps in
+ * the middle of this look: then the last one counts. */
+static bool sample_step(struct watch *w, struct step *s)
+{
+    _cleanup_proc_list_ struct proc_list before = {0};
+    struct attempt *a = find_attempt(w, s->job, s->restart);
+
+    if (!is_same_process(&s->stepd))
+        return false;
+    activity_processes(s->activity, &before);
+    activity_sample(s->activity, s->stepd.pid, mono_us(), 4 * w->every);
+    if (is_same_process(&s->stepd))
+        return true;
+    VEC_FOREACH (&before.procs, p) {
+        if (a)
+            *VEC_PUSH(&a->seen.procs) = *p;
+    }
+    return false;
+}
+
 static void sample_steps(struct watch *w)
 {
     for (size_t i = 0; i < w->steps.n;) {
-        struct step *s = w->steps.v[i];
-
-        if (is_same_process(&s->stepd)) {
-            activity_sample(s->activity, s->stepd.pid, mono_us(), 4 * w->every);
+        if (sample_step(w, w->steps.v[i]))
             i++;
-        } else {
+        else
             end_step(w, i);
-        }
     }
 }
 
