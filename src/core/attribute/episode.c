@@ -74,8 +74,17 @@ bool hit_is_adrift(const struct evidence *e, const struct hit *h)
     return false;
 }
 
+/* The scheduler itself says how the attempt ended, when it has: no step comes after that, only its
+ * log may be read later. */
+static bool is_final(const struct hit *h)
+{
+    return h->s.provenance == PROVENANCE_SCHEDULER;
+}
+
 static int64_t steps_after(const struct evidence *e, const struct hit *h)
 {
+    if (is_final(h))
+        return 0;
     return evidence_stream(e, h->s.file)->advance - h->advance;
 }
 
@@ -83,7 +92,7 @@ static bool before_last_progress(const struct evidence *e, const struct hit *h)
 {
     usec_t slack = h->s.layer == LAYER_KERNEL && !h->s.hang ? BEFORE_KERNEL : CLOCK_SKEW;
 
-    if (h->s.file == e->pace.last.file || !e->pace.any)
+    if (is_final(h) || h->s.file == e->pace.last.file || !e->pace.any)
         return false;
     return h->last_us != USEC_UNKNOWN && e->pace.last_us != USEC_UNKNOWN &&
            h->last_us < e->pace.last_us - slack;
