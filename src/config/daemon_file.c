@@ -27,7 +27,7 @@ static const struct daemon_config built_in = {
     .aps_comments = true,
     .state_dir = "/var/lib/reknit",
     .poll = 5 * USEC_PER_SEC,
-    .spawner = "/run/reknit/spawner.sock",
+    .spawner = "/run/reknit-spawner/spawner.sock",
     .log_level = LOG_LEVEL_INFO,
     .adapter = {.timeout = 30 * USEC_PER_SEC},
     .api = {.socket = "/run/reknit/reknitd.sock"},

@@ -92,6 +92,32 @@ def test_capabilities_are_few(installed):
         assert values(path, "ProtectSystem") == ["strict"], path
 
 
+def owned_by_users(prefix, units):
+    """Folders that belong to somebody who is not root."""
+    for path in units.glob("*.service"):
+        if values(path, "User"):
+            for kind, top in (("Runtime", "/run"), ("State", "/var/lib"), ("Cache", "/var/cache"), ("Logs", "/var/log")):
+                for name in " ".join(values(path, f"{kind}Directory")).split():
+                    yield f"{top}/{name}"
+    for path in (prefix / "lib/tmpfiles.d").iterdir():
+        for line in path.read_text().splitlines():
+            if line[:1] in "dDv" and line.split()[3] != "root":
+                yield line.split()[1]
+
+
+def test_root_makes_no_socket_where_others_rule(installed):
+    """PID 1 binds by name and changes the owner by name: whoever owns a folder above could become root."""
+    _, prefix, units = installed
+    owned = {pathlib.PurePath(p) for p in owned_by_users(prefix, units)}
+    assert pathlib.PurePath("/run/reknit") in owned
+    seen = 0
+    for unit in units.glob("*.socket"):
+        for path in values(unit, r"Listen\w+"):
+            assert path.startswith("/run/") and not owned & set(pathlib.PurePath(path).parents), (unit.name, path)
+            seen += 1
+    assert seen == 1
+
+
 def test_what_reknitd_expects_is_there(installed, top):
     """Paths that stand in the configuration's defaults and in the units."""
     _, prefix, units = installed
