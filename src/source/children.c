@@ -4,12 +4,16 @@
  * children are (the spawner kills them). Without, a child is a process of ours, watched by a pidfd,
  * and the kernel kills it when we die.
  *
- * What fails within child_start() is told from the loop, by a deferred event. */
+ * What fails within child_start() is told from the loop, by a deferred event.
+ *
+ * What is owed to the spawner has a bound by itself: of each child in the list it is asked for a
+ * start and at most one kill, and without its answer there is no next one. */
 
 #include "source/children.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/packets.h"
 #include "base/sig.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -28,7 +32,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#define ANSWER_MAX 8192
+#define OWED_MAX ((size_t)4 * CHILDREN_MAX)
 
 enum child_state {
     STATE_ASKED,   /* the spawner has not answered yet */
@@ -38,6 +42,7 @@ enum child_state {
 
 struct child {
     struct children *children;
+    enum child_kind kind;
     struct child_handlers handlers;
     void *ctx; /* NULL handlers: it was dropped while the spawner had not answered yet */
     bool dropped;
@@ -53,10 +58,11 @@ struct child {
 struct children {
     sd_event *event;
     char *spawner, *programs;
-    int fd; /* connection to the spawner, -1 = none */
-    sd_event_source *readable;
+    uint32_t readers_max;
+    struct packets *packets; /* with the spawner; NULL = not connected */
     int64_t last_id;
     VEC(struct child *) list;
+    VEC(pid_t) killed; /* processes of ours that nobody watches, to be reaped */
 };
 
 struct children *children_new(sd_event *event, const struct children_config *c)
@@ -64,17 +70,41 @@ struct children *children_new(sd_event *event, const struct children_config *c)
     struct children *all = xnew(struct children);
 
     all->event = sd_event_ref(event);
-    all->fd = -1;
+    children_limit(all, c->readers_max);
     if (c->spawner && *c->spawner)
         all->spawner = xstrdup(c->spawner);
     all->programs = xstrdup(c->programs ? c->programs : ".");
     return all;
 }
 
+void children_limit(struct children *all, uint32_t readers_max)
+{
+    all->readers_max = readers_max > 0 && readers_max < CHILDREN_MAX ? readers_max : CHILDREN_MAX;
+}
+
+static void reap(struct children *all)
+{
+    for (size_t i = all->killed.n; i > 0; i--)
+        if (waitpid(all->killed.v[i - 1], NULL, WNOHANG) != 0)
+            VEC_REMOVE(&all->killed, i - 1);
+}
+
+/* One that nobody watches is not waited for: in state D it outlives its SIGKILL. */
+static void end_process(struct child *c)
+{
+    if (c->pid <= 0)
+        return;
+    kill(c->pid, SIGKILL); /* ours, not reaped yet */
+    *VEC_PUSH(&c->children->killed) = c->pid;
+    c->pid = 0;
+    reap(c->children);
+}
+
 static void forget(struct child *c)
 {
     struct children *all = c->children;
 
+    end_process(c);
     for (size_t i = 0; i < all->list.n; i++)
         if (all->list.v[i] == c) {
             VEC_REMOVE(&all->list, i);
@@ -141,22 +171,23 @@ static void describe_end(struct child *c, int status, int sig)
 
 /* ---- by the spawner ---- */
 
-static void lose_spawner(struct children *all, const char *text)
+static void lose_spawner(void *ctx)
 {
-    all->readable = sd_event_source_disable_unref(all->readable);
-    closep(&all->fd);
-    all->fd = -1;
+    struct children *all = ctx;
+
+    all->packets = packets_free(all->packets);
     VEC_FOREACH (&all->list, c)
-        fail(*c, text);
+        fail(*c, "the spawner has closed the connection");
 }
 
-static bool ask(struct children *all, json_t *j)
+static void ask(struct children *all, json_t *j)
 {
     _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT);
 
     json_decref(j);
-    return text && all->fd >= 0 &&
-           send(all->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    assert(text);
+    if (all->packets)
+        packets_send(all->packets, text, strlen(text), -1);
 }
 
 static struct child *find_id(const struct children *all, int64_t id)
@@ -216,66 +247,36 @@ static void take_exit(struct children *all, const json_t *j)
     tell_later(c, STATE_FAILED);
 }
 
-static int received_fd(struct msghdr *m)
+static void on_spawner(void *ctx, const char *text, size_t len, int fd)
 {
-    struct cmsghdr *h = CMSG_FIRSTHDR(m);
-    int fd = -1;
+    json_t *j = json_loadb(text, len, 0, NULL);
 
-    if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
-        h->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(&fd, CMSG_DATA(h), sizeof(fd));
-    return fd;
-}
-
-static int on_spawner(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-    struct children *all = userdata;
-    char text[ANSWER_MAX];
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec iov = {text, sizeof(text)};
-    struct msghdr m = {.msg_iov = &iov,
-                       .msg_iovlen = 1,
-                       .msg_control = &control,
-                       .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    json_t *j;
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n <= 0) {
-        lose_spawner(all, "the spawner has closed the connection");
-        return 0;
+    if (json_object_get(j, "exit")) {
+        closep(&fd);
+        take_exit(ctx, j);
+    } else {
+        take_answer(ctx, j, fd);
     }
-    j = json_loadb(text, (size_t)n, 0, NULL);
-    if (json_object_get(j, "exit"))
-        take_exit(all, j);
-    else
-        take_answer(all, j, received_fd(&m));
     json_decref(j);
-    return 0;
 }
 
 static int connect_spawner(struct children *all, struct err *e)
 {
+    static const struct packets_options options = {.takes_fds = true, .owed_max = OWED_MAX};
+    static const struct packets_handlers handlers = {.packet = on_spawner, .closed = lose_spawner};
+    _cleanup_(closep) int fd = -1;
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    int r;
 
-    if (all->fd >= 0)
+    if (all->packets)
         return 0;
     if (!STR_COPY(a.sun_path, all->spawner))
         return err_set(e, -ENAMETOOLONG, "spawner %s: the path is too long", all->spawner);
-    all->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    r = all->fd < 0 || connect(all->fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno : 0;
-    if (r >= 0)
-        r = sd_event_add_io(all->event, &all->readable, all->fd, EPOLLIN, on_spawner, all);
-    if (r >= 0)
-        return 0;
-    closep(&all->fd);
-    all->fd = -1;
-    return err_set(e, r, "the spawner cannot be reached at %s: %s", all->spawner, strerror(-r));
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        return err_set(e, -errno, "the spawner cannot be reached at %s: %s", all->spawner,
+                       strerror(errno));
+    all->packets = packets_new(all->event, take_fd(&fd), &options, &handlers, all);
+    return all->packets ? 0 : err_set(e, -ENOMEM, "the event loop takes nothing more");
 }
 
 static void start_by_spawner(struct child *c, enum child_kind kind, uid_t uid, gid_t gid)
@@ -295,8 +296,7 @@ static void start_by_spawner(struct child *c, enum child_kind kind, uid_t uid, g
         if (gid != (gid_t)-1)
             json_object_set_new(j, "gid", json_integer(gid));
     }
-    if (!ask(all, j))
-        fail(c, "the spawner does not take requests");
+    ask(all, j);
 }
 
 /* ---- by ourselves ---- */
@@ -373,20 +373,32 @@ static void start_here(struct child *c, enum child_kind kind)
 
 /* ---- both ---- */
 
+/* The adapter takes nobody's place, nor readers that of the adapter. */
+static uint32_t count_readers(const struct children *all)
+{
+    uint32_t n = 0;
+
+    VEC_FOREACH (&all->list, c)
+        n += (*c)->kind == CHILD_READER;
+    return n;
+}
+
 struct child *child_start(struct children *all, enum child_kind kind, uid_t uid, gid_t gid,
                           const struct child_handlers *handlers, void *ctx)
 {
     struct child *c = xnew(struct child);
 
     *c = (struct child){.children = all,
+                        .kind = kind,
                         .handlers = *handlers,
                         .ctx = ctx,
                         .id = ++all->last_id,
                         .pidfd = -1,
                         .fd = -1};
     *VEC_PUSH(&all->list) = c;
-    if (all->list.n > CHILDREN_MAX)
-        fail(c, "there are too many children");
+    reap(all);
+    if (kind == CHILD_READER && count_readers(all) > all->readers_max)
+        fail(c, "there are too many readers already (readers.max_processes)");
     else if (all->spawner)
         start_by_spawner(c, kind, uid, gid);
     else
@@ -394,25 +406,16 @@ struct child *child_start(struct children *all, enum child_kind kind, uid_t uid,
     return c;
 }
 
-static void end_process(struct child *c)
-{
-    if (c->pid <= 0)
-        return;
-    kill(c->pid, SIGKILL); /* ours, not reaped yet */
-    if (waitpid(c->pid, NULL, WNOHANG) == c->pid)
-        c->pid = 0;
-}
-
 struct child *child_drop(struct child *c)
 {
     if (!c)
         return NULL;
     c->dropped = true;
-    if (c->pid > 0) {
-        end_process(c); /* on_child_exit() reaps it, should that take longer */
+    if (c->pid > 0 && c->state == STATE_STARTED) { /* on_child_exit() forgets it */
+        kill(c->pid, SIGKILL);
         c->later = sd_event_source_disable_unref(c->later);
-        if (c->pid == 0 || c->state == STATE_FAILED)
-            forget(c);
+        closep(&c->fd);
+        c->fd = -1;
         return NULL;
     }
     if (c->state == STATE_ASKED)
@@ -427,18 +430,11 @@ struct children *children_free(struct children *all)
 {
     if (!all)
         return NULL;
-    while (all->list.n > 0) {
-        struct child *c = all->list.v[0];
-
-        if (c->pid > 0) {
-            kill(c->pid, SIGKILL);
-            waitpid(c->pid, NULL, WNOHANG);
-        }
-        forget(c);
-    }
+    while (all->list.n > 0)
+        forget(all->list.v[0]);
+    VEC_DONE(&all->killed);
     VEC_DONE(&all->list);
-    sd_event_source_disable_unref(all->readable);
-    closep(&all->fd);
+    packets_free(all->packets);
     sd_event_unref(all->event);
     free(all->spawner);
     free(all->programs);

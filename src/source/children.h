@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 
-#define CHILDREN_MAX 1024
+#define CHILDREN_MAX 1024 /* readers at a time */
 
 enum child_kind {
     CHILD_ADAPTER, /* reknit-slurm, as SlurmUser */
@@ -22,6 +22,7 @@ enum child_kind {
 struct children_config {
     const char *spawner;  /* its socket; NULL or "" = none */
     const char *programs; /* folder of the programs where there is no spawner */
+    uint32_t readers_max; /* readers at a time; 0 = CHILDREN_MAX, and no more than that */
 };
 
 /* Both are called from the loop, never from within child_start(). */
@@ -37,6 +38,9 @@ struct child;
 
 struct children *children_new(sd_event *event, const struct children_config *c);
 struct children *children_free(struct children *c); /* ends all of them */
+
+/* For those that are started from now on. */
+void children_limit(struct children *c, uint32_t readers_max);
 
 /* Never NULL; what goes wrong is told by ended(). gid: for a uid that this host does not know. */
 struct child *child_start(struct children *c, enum child_kind kind, uid_t uid, gid_t gid,

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A child belongs to the connection that asked for it and is killed when that ends. It is counted
- * until it is gone: one that hangs in the kernel is not, so of each user there are a few at most.
+ * until it is gone: one that hangs in the kernel is not, so of each user there are a few readers at
+ * most. Adapters are counted apart: whatever becomes of readers, one can be started.
  *
  * Answers: {"id":1,"ok":true,"child":7} with a descriptor, {"id":1,"ok":false,"text":"..."}; and
- * {"exit":7,"status":0,"signal":9} when a child has ended. Who does not take them is dead. */
+ * {"exit":7,"status":0,"signal":9} when a child has ended. What is owed has a bound by itself:
+ * while anything is, no request is read, and each child ends once. */
 
 #include "spawner/serve.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/packets.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "spawner/request.h"
 #include "spawner/start.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
@@ -27,14 +31,15 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
-#define CHILDREN_MAX    1024
-#define OF_USER_MAX     4
+#define READERS_MAX     1024
+#define OF_USER_MAX     4 /* readers */
+#define ADAPTERS_MAX    4
 #define CONNECTIONS_MAX 4
+#define OWED_MAX        (READERS_MAX + ADAPTERS_MAX + 2) /* an exit of each, and an answer */
 
 struct connection {
     struct spawner *spawner;
-    int fd;
-    sd_event_source *readable;
+    struct packets *packets;
 };
 
 struct child {
@@ -43,6 +48,7 @@ struct child {
     uint32_t number;
     pid_t pid;
     uid_t uid;
+    bool reader;
     sd_event_source *exit;
 };
 
@@ -90,35 +96,18 @@ static void close_connection(struct connection *c)
             VEC_REMOVE(&s->connections, i);
             break;
         }
-    sd_event_source_disable_unref(c->readable);
-    close(c->fd);
+    packets_free(c->packets);
     free(c);
 }
 
-/* Takes j over. Whether the far side took it. */
-static bool send_object(const struct connection *c, json_t *j, int fd)
+/* Takes both over. */
+static void send_object(const struct connection *c, json_t *j, int fd)
 {
     _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT);
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec iov;
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
     json_decref(j);
-    if (!text)
-        return false;
-    iov = (struct iovec){text, strlen(text)};
-    if (fd >= 0) {
-        m.msg_control = &control;
-        m.msg_controllen = sizeof(control.bytes);
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-    }
-    return sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    assert(text); /* what is in it is ours: errors and numbers */
+    packets_send(c->packets, text, strlen(text), fd);
 }
 
 static int on_child_exit(sd_event_source *source, const siginfo_t *si, void *userdata)
@@ -130,33 +119,40 @@ static int on_child_exit(sd_event_source *source, const siginfo_t *si, void *use
                           by_signal ? 0 : si->si_status, "signal", by_signal ? si->si_status : 0);
 
     drop_child(c);
-    if (!of)
+    if (of)
+        send_object(of, j, -1);
+    else
         json_decref(j);
-    else if (!send_object(of, j, -1))
-        close_connection(of);
     return 0;
 }
 
 /* ---- requests ---- */
 
-static unsigned count_of(const struct spawner *s, uid_t uid)
+static unsigned count(const struct spawner *s, bool readers, const uid_t *of)
 {
     unsigned n = 0;
 
     VEC_FOREACH (&s->children, c)
-        n += (*c)->uid == uid;
+        n += (*c)->reader == readers && (!of || (*c)->uid == *of);
     return n;
 }
 
-static int check_start(const struct spawner *s, const struct start *start, struct err *e)
+static int check_adapter(const struct spawner *s, struct err *e)
 {
-    if (start->confined && start->uid < start->uid_min)
+    if (count(s, false, NULL) >= ADAPTERS_MAX)
+        return err_set(e, -EAGAIN, "there are %u adapters already", ADAPTERS_MAX);
+    return 0;
+}
+
+static int check_reader(const struct spawner *s, const struct start *start, struct err *e)
+{
+    if (start->uid < start->uid_min)
         return err_set(e, -EPERM, "uid %u is below %u: no reader runs as a user of the system",
                        start->uid, start->uid_min);
-    if (s->children.n >= CHILDREN_MAX)
-        return err_set(e, -EAGAIN, "there are %u children already", CHILDREN_MAX);
-    if (count_of(s, start->uid) >= OF_USER_MAX)
-        return err_set(e, -EAGAIN, "uid %u has %u children already", start->uid, OF_USER_MAX);
+    if (count(s, true, NULL) >= READERS_MAX)
+        return err_set(e, -EAGAIN, "there are %u readers already", READERS_MAX);
+    if (count(s, true, &start->uid) >= OF_USER_MAX)
+        return err_set(e, -EAGAIN, "uid %u has %u readers already", start->uid, OF_USER_MAX);
     return 0;
 }
 
@@ -173,12 +169,13 @@ static int start(struct connection *of, const struct request *q, int *ret_fd, st
                           .uid_min = s->options.uid_min,
                           .confined = reader};
     struct child *c;
-    int r = check_start(s, &start, e);
+    int r = reader ? check_reader(s, &start, e) : check_adapter(s, e);
 
     if (r < 0)
         return r;
     c = xnew(struct child);
-    *c = (struct child){.spawner = s, .of = of, .number = ++s->last_number, .uid = start.uid};
+    *c = (struct child){
+        .spawner = s, .of = of, .number = ++s->last_number, .uid = start.uid, .reader = reader};
     r = start_child(&start, &c->pid, ret_fd);
     if (r < 0) {
         free(c);
@@ -191,6 +188,7 @@ static int start(struct connection *of, const struct request *q, int *ret_fd, st
         waitpid(c->pid, NULL, 0);
         drop_child(c);
         close(*ret_fd);
+        *ret_fd = -1;
         return err_set(e, r, "event loop: %s", strerror(-r));
     }
     *ret = c;
@@ -207,14 +205,14 @@ static int kill_number(struct connection *of, uint32_t number, struct err *e)
     return err_set(e, -ESRCH, "there is no such child");
 }
 
-static bool answer(struct connection *c, const char *text, size_t len)
+static void on_request(void *ctx, const char *text, size_t len, int nothing)
 {
-    _cleanup_(closep) int fd = -1;
+    struct connection *c = ctx;
     struct child *child = NULL;
     struct err e = {0};
     struct request q;
     json_t *j;
-    int r = request_parse(text, len, &q, &e);
+    int fd = -1, r = request_parse(text, len, &q, &e);
 
     if (r >= 0 && q.op == REQUEST_KILL)
         r = kill_number(c, q.child, &e);
@@ -225,20 +223,12 @@ static bool answer(struct connection *c, const char *text, size_t len)
         json_object_set_new(j, "child", json_integer(child->number));
     if (r < 0)
         json_object_set_new(j, "text", json_string(e.text));
-    return send_object(c, j, fd);
+    send_object(c, j, fd);
 }
 
-static int on_request(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+static void on_closed(void *ctx)
 {
-    struct connection *c = userdata;
-    char text[REQUEST_MAX + 1]; /* a longer datagram is cut, and so no JSON */
-    ssize_t n = recv(fd, text, sizeof(text), MSG_DONTWAIT);
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n <= 0 || !answer(c, text, (size_t)n))
-        close_connection(c);
-    return 0;
+    close_connection(ctx);
 }
 
 /* ---- connections ---- */
@@ -256,23 +246,31 @@ static bool is_welcome(const struct spawner *s, int fd)
     return false;
 }
 
+static void add_connection(struct spawner *s, int fd)
+{
+    static const struct packets_options options = {.owed_max = OWED_MAX, .in_turn = true};
+    static const struct packets_handlers handlers = {.packet = on_request, .closed = on_closed};
+    struct connection *c = xnew(struct connection);
+
+    *c = (struct connection){.spawner = s};
+    c->packets = packets_new(s->event, fd, &options, &handlers, c);
+    if (c->packets)
+        *VEC_PUSH(&s->connections) = c;
+    else
+        free(c);
+}
+
 static int on_connection(sd_event_source *source, int listening, uint32_t revents, void *userdata)
 {
     struct spawner *s = userdata;
     int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    struct connection *c;
 
     if (fd < 0)
         return 0;
-    if (!is_welcome(s, fd)) {
+    if (is_welcome(s, fd))
+        add_connection(s, fd);
+    else
         close(fd);
-        return 0;
-    }
-    c = xnew(struct connection);
-    *c = (struct connection){.spawner = s, .fd = fd};
-    *VEC_PUSH(&s->connections) = c;
-    if (sd_event_add_io(s->event, &c->readable, fd, EPOLLIN, on_request, c) < 0)
-        close_connection(c);
     return 0;
 }
 

@@ -240,6 +240,28 @@ def test_few_for_each_user(spawner):
     spawner.start()
 
 
+def test_a_crowd_that_ends_at_once(spawner):
+    """All the readers that there can be leave room for the adapter; and when they end, the spawner tells
+    more than a socket takes (278), while nobody listens."""
+    for name in ("reknit-reader", "reknit-slurm"):
+        shutil.copy("/bin/cat", f"{spawner.programs}/{name}")  # it ends when its input does
+    crowd = {}
+    for n in range(1024):
+        answer, fd = spawner.ask(op="start", what="reader", uid=STRANGER + n // 4)
+        crowd[answer["child"]] = fd
+    answer, _ = spawner.ask(op="start", what="reader", uid=STRANGER - 1)
+    assert not answer["ok"] and "1024 readers" in answer["text"]
+    answer, _ = spawner.ask(op="start", what="adapter")
+    assert answer["ok"], answer
+    for fd in crowd.values():
+        os.close(fd)
+    running.until(lambda: len(spawner.pids()) == 1)
+    for child in crowd:
+        assert spawner.await_exit(child)["status"] == 0
+    assert spawner.ask(op="start", what="reader", uid=STRANGER)[0]["ok"]
+    assert len(spawner.pids()) == 2
+
+
 def test_nonsense(spawner):
     for data in (b"x", b"{}", b"[" * 4000, b'{"id":1}', b'{"id":1,"op":"start"}',
                  b'{"id":1,"op":"start","what":"/bin/sh"}', b'{"id":-1,"op":"kill","child":1}',
