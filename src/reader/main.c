@@ -3,13 +3,16 @@
 /* reknit-reader: runs as the owner of jobs, follows their logs, and speaks on its standard input
  * and output. What it may not read, its owner may not read. */
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "reader/serve.h"
 
 #include <getopt.h>
+#include <jansson.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -54,6 +57,18 @@ static void set_up_memory(void)
     mallopt(M_MMAP_THRESHOLD, 16 << 10);
 }
 
+/* To whoever runs it by hand; and to reknitd, as by the spawner there is no standard error. */
+static void tell_failure(const char *text)
+{
+    json_t *j = json_pack("{s:s,s:s}", "kind", "failed", "text", text);
+    _cleanup_(freep) char *line = json_dumps(j, JSON_COMPACT);
+
+    log_error("%s", text);
+    if (line)
+        dprintf(STDOUT_FILENO, "%s\n", line);
+    json_decref(j);
+}
+
 static int run(const char *const *dirs, size_t n)
 {
     _cleanup_(catalog_freep) struct catalog *catalog = NULL;
@@ -62,7 +77,7 @@ static int run(const char *const *dirs, size_t n)
 
     if (catalog_load(dirs, n, &catalog, &e) < 0 || matcher_new(catalog, &matcher, &e) < 0 ||
         serve(matcher, STDIN_FILENO, STDOUT_FILENO, &e) < 0) {
-        log_error("%s", e.text);
+        tell_failure(e.text);
         return 1;
     }
     return 0;

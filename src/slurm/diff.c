@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The records of the last list, sorted by nothing: an open hash table of their ids, twice as large
- * as they are many. Each round marks what it sees; what is not marked at the end is gone. */
+/* The records of the last list, in an open hash table of their ids that is never more than half
+ * full, and never smaller than it was. Each round marks what it sees; what is not marked at the end
+ * is gone. */
 
 #include "slurm/diff.h"
 

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define EXIT_USAGE 2
@@ -213,6 +214,7 @@ int main(int argc, char **argv)
     int c;
 
     log_init("reknit-slurm");
+    prctl(PR_SET_DUMPABLE, 0); /* other processes of SlurmUser may not reach into it */
     while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
         switch (c) {
         case 'o':

@@ -41,7 +41,8 @@ static const char help[] =
     "  --version           names the release\n"
     "  --help              this text\n"
     "\n"
-    "Readers never run as a user below UID_MIN of /etc/login.defs.\n";
+    "Readers never run as a user below UID_MIN of /etc/login.defs, as nobody (65534), nor as\n"
+    "one of those that systemd gives to services (61184 to 65519).\n";
 
 enum { OPTION_SOCKET = 256, OPTION_USER, OPTION_SLURM_USER, OPTION_SLURM_CONF, OPTION_PROGRAMS };
 
@@ -167,7 +168,8 @@ static int run(const struct arguments *a, struct err *e)
         r = find_socket(a, o.user, &o.listening, e);
     if (r < 0)
         return r;
-    o.uid_min = start_uid_min(LOGIN_DEFS);
+    o.uid_min = start_id_min(LOGIN_DEFS, "UID_MIN");
+    o.gid_min = start_id_min(LOGIN_DEFS, "GID_MIN");
     return spawner_serve(&o, e);
 }
 

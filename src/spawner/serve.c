@@ -146,9 +146,11 @@ static int check_adapter(const struct spawner *s, struct err *e)
 
 static int check_reader(const struct spawner *s, const struct start *start, struct err *e)
 {
-    if (start->uid < start->uid_min)
-        return err_set(e, -EPERM, "uid %u is below %u: no reader runs as a user of the system",
-                       start->uid, start->uid_min);
+    if (!start_is_persons(start->uid, s->options.uid_min))
+        return err_set(e, -EPERM,
+                       "uid %u is below %u, or nobody in particular: no reader runs as a user of "
+                       "the system",
+                       start->uid, s->options.uid_min);
     if (count(s, true, NULL) >= READERS_MAX)
         return err_set(e, -EAGAIN, "there are %u readers already", READERS_MAX);
     if (count(s, true, &start->uid) >= OF_USER_MAX)
@@ -166,7 +168,7 @@ static int start(struct connection *of, const struct request *q, int *ret_fd, st
                           .environ = variables,
                           .uid = reader ? q->uid : s->options.slurm_user,
                           .gid = reader ? q->gid : (gid_t)-1,
-                          .uid_min = s->options.uid_min,
+                          .gid_min = s->options.gid_min,
                           .confined = reader};
     struct child *c;
     int r = reader ? check_reader(s, &start, e) : check_adapter(s, e);

@@ -13,6 +13,7 @@ struct spawner_options {
     uid_t user;                   /* who may ask, besides root */
     uid_t slurm_user;             /* whom the adapter runs as */
     uid_t uid_min;                /* of those that readers run as */
+    gid_t gid_min;                /* likewise */
     const char *reader, *adapter; /* their programs, absolute */
     const char *slurm_conf;       /* for the adapter; NULL = where Slurm looks by itself */
 };

@@ -5,7 +5,12 @@
  * verified, then that there is no way back.
  *
  * A uid that this host does not know (a controller without the cluster's users) gets the gid that
- * the job has, no further groups, and only if neither belongs to the system. */
+ * the job has, no further groups, and only if neither belongs to the system.
+ *
+ * A reader reads what its user wrote, and may be taken over by it. So it can start no process, and
+ * has no standard error that would end in our log: what it has to say, it says to reknitd. That
+ * other processes of its user cannot reach into it, it has to ask for itself: execve() makes any
+ * program that can be read dumpable again. */
 
 #include "spawner/start.h"
 
@@ -34,11 +39,13 @@
 #endif
 #endif
 
-#define UID_MIN_DEFAULT 1000
-#define NOBODY          65534
-#define FILES_MAX       20000
-#define MEMORY_MAX      ((rlim_t)1 << 30)
-#define NICENESS        5
+#define ID_MIN_DEFAULT 1000
+#define NOBODY         65534 /* whoever is nobody: root of another host, a user without a name here */
+#define DYNAMIC_FIRST  61184 /* systemd gives these to services, now to one, now to another */
+#define DYNAMIC_LAST   65519
+#define FILES_MAX      20000
+#define MEMORY_MAX     ((rlim_t)1 << 30)
+#define NICENESS       5
 
 __attribute__((noreturn)) static void fail(const char *what, int e)
 {
@@ -62,6 +69,18 @@ static void set_limit(int what, rlim_t max)
     l.rlim_cur = l.rlim_max;
     if (setrlimit(what, &l) < 0)
         fail("a limit cannot be set", errno);
+}
+
+/* What the other user's processes would count against, had it been set before. */
+static void confine_further(void)
+{
+#ifndef REKNIT_ADDRESS_SANITIZER /* which looks for leaks in a process, and has much to say */
+    int nowhere = open("/dev/null", O_WRONLY);
+
+    if (nowhere < 0 || dup2(nowhere, STDERR_FILENO) < 0)
+        fail("its standard error cannot be closed", errno);
+    set_limit(RLIMIT_NPROC, 0);
+#endif
 }
 
 static void confine(void)
@@ -89,7 +108,7 @@ static gid_t join_groups(const struct start *s)
     }
     if (errno != 0 && errno != ENOENT && errno != ESRCH)
         fail("the user cannot be looked up", errno);
-    if (gid == (gid_t)-1 || gid < s->uid_min)
+    if (gid == (gid_t)-1 || !start_is_persons(gid, s->gid_min))
         gid = NOBODY;
     if (setgroups(0, NULL) < 0)
         fail("groups cannot be left", errno);
@@ -137,10 +156,11 @@ __attribute__((noreturn)) static void run(const struct start *s, pid_t parent, i
     if (s->confined)
         confine();
     become(s);
+    if (s->confined)
+        confine_further();
     if (close_range(STDERR_FILENO + 1, ~0U, 0) < 0)
         fail("descriptors cannot be closed", errno);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
-        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         fail("it cannot be confined", errno);
     if (getppid() != parent)
         _exit(126);
@@ -170,14 +190,19 @@ int start_child(const struct start *s, pid_t *ret_pid, int *ret_fd)
     return 0;
 }
 
-uid_t start_uid_min(const char *login_defs)
+uint32_t start_id_min(const char *login_defs, const char *key)
 {
     _cleanup_(fclosep) FILE *f = fopen(login_defs, "re");
-    unsigned min = UID_MIN_DEFAULT, n;
-    char line[256];
+    unsigned min = ID_MIN_DEFAULT, n;
+    char line[256], word[32];
 
     while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, " UID_MIN %u", &n) == 1)
+        if (sscanf(line, " %31s %u", word, &n) == 2 && streq(word, key))
             min = n;
-    return min > 0 ? min : UID_MIN_DEFAULT;
+    return min > 0 ? min : ID_MIN_DEFAULT;
+}
+
+bool start_is_persons(uint32_t id, uint32_t min)
+{
+    return id >= min && id != NOBODY && (id < DYNAMIC_FIRST || id > DYNAMIC_LAST);
 }

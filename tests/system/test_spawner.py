@@ -5,6 +5,7 @@ import array
 import json
 import os
 import pathlib
+import re
 import select
 import shutil
 import signal
@@ -15,12 +16,14 @@ import tempfile
 import pytest
 
 import running
-from reading import READER, SPAWNER, Talk, write
+from reading import BIN, READER, SPAWNER, Talk, write
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+SLURM = BIN / "reknit-slurm"
 STRANGER = 54321  # a uid that no user has
-UID_MIN = next(
-    (int(line.split()[1]) for line in open("/etc/login.defs") if line.startswith("UID_MIN")), 1000
+UID_MIN, GID_MIN = (
+    next((int(line.split()[1]) for line in open("/etc/login.defs") if line.startswith(key)), 1000)
+    for key in ("UID_MIN", "GID_MIN")
 )
 
 
@@ -132,7 +135,32 @@ def test_a_reader_has_nothing_of_root(spawner):
     }
     assert os.stat(f"/proc/{pid}/fd").st_uid == 0  # not dumpable: its user cannot look into it
     limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
-    assert "Max core file size        0 " in limits and "Max file size             0 " in limits
+    for what in ("core file size", "file size", "processes"):
+        assert re.search(rf"^Max {what} +0 +0 ", limits, re.MULTILINE), limits
+    assert files["2"] == "/dev/null"
+
+
+def test_a_reader_starts_no_process(spawner):
+    reader = pathlib.Path(f"{spawner.programs}/reknit-reader")
+    reader.unlink()
+    reader.write_text("#!/usr/bin/python3\nimport json, os\ntry:\n    os.fork()\n    said = 'it did'\n"
+                      "except OSError as e:\n    said = e.strerror\nprint(json.dumps({'kind': 'tried', 'said': said}), flush=True)\n")
+    reader.chmod(0o755)
+    _, talk = spawner.start()
+    assert talk.kind("tried")["said"] == "Resource temporarily unavailable"
+
+
+def test_the_adapter_is_not_looked_into(spawner):
+    """By other processes of its user."""
+    if not SLURM.exists():
+        pytest.skip("without libslurm there is no reknit-slurm")
+    shutil.copy(SLURM, f"{spawner.programs}/reknit-slurm")
+    answer, fd = spawner.ask(op="start", what="adapter")
+    assert answer["ok"]
+    talk = Talk(socket.socket(fileno=fd))
+    talk.expect(lambda t: "hello" in t)
+    (pid,) = spawner.pids()
+    assert os.stat(f"/proc/{pid}/fd").st_uid == 0
 
 
 def test_a_known_user_has_its_groups(spawner):
@@ -150,7 +178,7 @@ def test_a_known_user_has_its_groups(spawner):
     assert set(map(int, s["Groups"].split())) == set(os.getgrouplist(user.pw_name, user.pw_gid))
 
 
-@pytest.mark.parametrize("gid", [0, 42, UID_MIN - 1])
+@pytest.mark.parametrize("gid", [0, 42, GID_MIN - 1, 61184, 65519])
 def test_no_group_of_the_system(spawner, gid):
     _, talk = spawner.start(gid=gid)
     talk.kind("hello")
@@ -158,7 +186,7 @@ def test_no_group_of_the_system(spawner, gid):
     assert status(pid)["Gid"].split() == ["65534"] * 4
 
 
-@pytest.mark.parametrize("uid", [0, 1, UID_MIN - 1, -1, 2**32 - 1, 2**32, 1.5, "root", None])
+@pytest.mark.parametrize("uid", [0, 1, UID_MIN - 1, 61184, 65519, 65534, -1, 2**32 - 1, 2**32, 1.5, "root", None])
 def test_no_reader_as_a_user_of_the_system(spawner, uid):
     answer, fd = spawner.ask(op="start", what="reader", uid=uid)
     assert not answer["ok"] and answer["text"] and fd is None
