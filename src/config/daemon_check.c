@@ -5,6 +5,8 @@
 
 #include "config/daemon_form.h"
 
+#include "core/state/state.h"
+
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -13,6 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+
+#define READERS_MAX 1024 /* that the spawner starts */
 
 struct fault {
     char *path;
@@ -68,14 +72,13 @@ static int check_counts(const struct daemon_config *c, const struct fault *f)
         const char *path;
         uint32_t value, least, most;
     } counts[] = {
-        {"brakes.actions_per_hour", b->actions_per_hour, 0, 100000},
-        {"brakes.actions_per_partition_hour", b->actions_per_partition_hour, 0, 100000},
-        {"brakes.exclusions_per_node_hour", b->exclusions_per_node_hour, 0, 100000},
-        {"brakes.storm_jobs", b->storm_jobs, 0, 10000},
-        {"brakes.storm_per_minute", b->storm_per_minute, 1, 10000},
+        {"brakes.actions_per_hour", b->actions_per_hour, 0, DEEDS_MAX},
+        {"brakes.actions_per_partition_hour", b->actions_per_partition_hour, 0, DEEDS_MAX},
+        {"brakes.exclusions_per_node_hour", b->exclusions_per_node_hour, 0, DEEDS_MAX},
+        {"brakes.storm_jobs", b->storm_jobs, 0, DEEDS_MAX},
+        {"brakes.storm_per_minute", b->storm_per_minute, 1, DEEDS_MAX},
         {"max_excluded", c->max_excluded, 0, 100},
-        {"readers.max_processes", c->readers.max_processes, 1, 65536},
-        {"readers.max_files", c->readers.max_files, 1, 65536},
+        {"readers.max_processes", c->readers.max_processes, 1, READERS_MAX},
         {"journal.newest", c->journal.newest, 10000, 1000000000},
     };
 

@@ -29,7 +29,7 @@ static const struct daemon_config built_in = {
     .poll = 5 * USEC_PER_SEC,
     .spawner = "/run/reknit-spawner/spawner.sock",
     .log_level = LOG_LEVEL_INFO,
-    .adapter = {.timeout = 30 * USEC_PER_SEC},
+    .adapter = {.timeout = 15 * USEC_PER_SEC},
     .api = {.socket = "/run/reknit/reknitd.sock"},
     .agents = {.auth = AGENT_AUTH_MUNGE},
     .brakes =
@@ -47,7 +47,7 @@ static const struct daemon_config built_in = {
     .max_excluded = 10,
     .webhook = {.mode = MODE_PROPOSE},
     .journal = {.keep = 30 * USEC_PER_DAY, .detail = USEC_PER_DAY, .newest = 200000},
-    .readers = {.max_processes = 512, .max_files = 1024, .stall = 30 * USEC_PER_SEC},
+    .readers = {.max_processes = 512, .stall = 30 * USEC_PER_SEC},
 };
 
 struct daemon_config *daemon_config_new(void)

@@ -93,8 +93,8 @@ struct daemon_config {
     struct brakes brakes;
     uint32_t max_excluded; /* percent of the cluster's nodes, all exclusions together */
     struct {
-        uint32_t max_processes, max_files; /* all together; files per job */
-        usec_t stall;                      /* silent for so long, one is replaced */
+        uint32_t max_processes; /* all together */
+        usec_t stall;           /* silent for so long, one is replaced */
     } readers;
     struct {
         usec_t keep;     /* jobs that ended longer ago are forgotten */

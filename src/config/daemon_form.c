@@ -81,7 +81,6 @@ static const char *auth_word(int i)
 
 #define READERS_KEYS(X)                                                                            \
     X(readers, max_processes, KEY_COUNT, NULL)                                                     \
-    X(readers, max_files, KEY_COUNT, NULL)                                                         \
     X(readers, stall, KEY_TIME, NULL)
 
 #define JOURNAL_KEYS(X)                                                                            \

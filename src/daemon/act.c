@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define DEADLINE (15 * USEC_PER_SEC)
 
 struct deed_open {
     struct daemon *d;
@@ -61,8 +60,8 @@ static void on_done(void *ctx, enum adapter_outcome outcome, const json_t *answe
         o->outcome = OUTCOME_VOID;
     str_sanitize(o->detail, sizeof(o->detail), text, strlen(text));
     STR_PRINTF(id, "%lu", strtoul(o->intent.job, NULL, 10));
-    adapter_ask(o->d->adapter, json_pack("{s:s, s:s}", "op", "job", "job", id), DEADLINE, on_look,
-                o);
+    adapter_ask(o->d->adapter, json_pack("{s:s, s:s}", "op", "job", "job", id),
+                o->d->config->adapter.timeout, on_look, o);
 }
 
 void act_ask(struct daemon *d, const struct event *intent, json_t *request)
@@ -71,7 +70,7 @@ void act_ask(struct daemon *d, const struct event *intent, json_t *request)
 
     o->d = d;
     o->intent = *intent;
-    adapter_ask(d->adapter, request, DEADLINE, on_done, o);
+    adapter_ask(d->adapter, request, d->config->adapter.timeout, on_done, o);
 }
 
 /* "restarts" and "submit" name this attempt of this job, whatever becomes of its number. */
@@ -201,7 +200,7 @@ static void amend_part(void *ctx, const struct sched_job *part)
                                   (json_int_t)a->intent->intended.restarts, "states", "pending",
                                   "held", 0, "completing", 0));
     json_object_set_new(q, "set", settings(a, part));
-    adapter_ask(a->d->adapter, q, DEADLINE, on_part_amended, NULL);
+    adapter_ask(a->d->adapter, q, a->d->config->adapter.timeout, on_part_amended, NULL);
 }
 
 static void amend(struct daemon *d, const struct sched_job *r, const struct event *intent)

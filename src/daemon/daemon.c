@@ -172,8 +172,8 @@ static int open_pump(struct daemon *d, struct err *e)
 
 static void start_adapter(struct daemon *d)
 {
-    static const struct adapter_handlers handlers = {.hello = sched_watch_hello,
-                                                     .down = sched_watch_down};
+    static const struct adapter_handlers handlers = {
+        .hello = sched_watch_hello, .down = sched_watch_down, .stray = sched_watch_stray};
     const struct command *c = &d->config->adapter.command;
     const char *argv[COMMAND_ARGS_MAX + 1] = {NULL};
 
@@ -223,6 +223,7 @@ static int set_up(struct daemon *d, struct err *e)
     tell_config(d);
     d->config_hash = daemon_config_hash(d->config);
     children.spawner = d->config->spawner;
+    children.readers_max = d->config->readers.max_processes;
     find_programs(d->programs);
     d->children = children_new(d->event, &children);
     d->sched = sched_watch_new(d);
@@ -292,6 +293,7 @@ void daemon_reload(struct daemon *d)
     tell_config(d);
     sched_watch_reload(d->sched);
     node_watch_reload(d->nodes);
+    children_limit(d->children, d->config->readers.max_processes);
     notifier_reload(d->notifier);
     if (face_reload(d, &e) < 0)
         log_error("%s; what held before still holds of it", e.text);

@@ -66,6 +66,7 @@ struct sched_watch *sched_watch_free(struct sched_watch *w);
 /* Handlers of the adapter; ctx is the sched_watch. */
 void sched_watch_hello(void *ctx, const json_t *hello);
 void sched_watch_down(void *ctx, const char *text);
+void sched_watch_stray(void *ctx);
 /* Something happened: look sooner than the next poll. */
 void sched_watch_poke(struct sched_watch *w);
 /* The terms of all jobs anew. */
@@ -132,7 +133,7 @@ struct log_watch *log_watch_new(struct daemon *d);
 struct log_watch *log_watch_free(struct log_watch *w);
 /* From now on; see readers_follow(). */
 void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
-                      const struct sched_job *r, const struct job_terms *terms);
+                      const struct sched_job *r, const struct job_terms *terms, enum log_mode mode);
 void log_watch_happened(struct log_watch *w, const struct event *e);
 void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);
 

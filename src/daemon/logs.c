@@ -95,7 +95,7 @@ struct log_watch *log_watch_free(struct log_watch *w)
 }
 
 void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
-                      const struct sched_job *r, const struct job_terms *terms)
+                      const struct sched_job *r, const struct job_terms *terms, enum log_mode mode)
 {
     struct log_paths paths = {.std_out = r->std_out,
                               .std_err = r->std_err,
@@ -105,7 +105,8 @@ void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
                               .array_task_id = r->array_id ? r->array_task : LOG_NO_TASK,
                               .job_name = r->name,
                               .user_name = r->user,
-                              .started_us = r->start * USEC_PER_SEC};
+                              .started_us = r->start * USEC_PER_SEC,
+                              .mode = mode};
     const char *more[LOG_PATTERNS_MAX];
 
     for (uint32_t i = 0; i < terms->comment.n_logs && i < LOG_PATTERNS_MAX; i++)

@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define DEADLINE         (15 * USEC_PER_SEC)
 #define RESERVATION_LIFE 600 /* seconds, after which the scheduler ends it by itself */
 
 /* One of all jobs beside one of ours. */
@@ -117,7 +116,7 @@ static void mend_one(void *ctx, const struct sched_job *x)
                           "expect", "restarts", (json_int_t)x->restarts, "submit",
                           (json_int_t)x->submit, "states", "pending", "set", "dependency",
                           strbuf_str(&anew)),
-                DEADLINE, on_mended, g);
+                g->d->config->adapter.timeout, on_mended, g);
 }
 
 static void mend(struct daemon *d, const struct sched_job *r, const struct event *intent)

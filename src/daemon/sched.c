@@ -26,7 +26,6 @@
 #define POLL_CREDIT (10 * USEC_PER_SEC) /* of what was left unused, as much may be saved */
 #define CLOCK_EVERY (60 * USEC_PER_SEC)
 #define CLOCK_STEP  (2 * USEC_PER_SEC) /* more than any clock drifts in that time */
-#define DEADLINE    (15 * USEC_PER_SEC)
 
 bool sched_watch_defer(struct sched_watch *w, const struct event *intent)
 {
@@ -106,6 +105,11 @@ static void say_answering(struct sched_watch *w)
     w->trouble[0] = '\0';
 }
 
+static usec_t deadline(const struct sched_watch *w)
+{
+    return w->d->config->adapter.timeout;
+}
+
 static json_t *request(const char *op, bool diff)
 {
     return diff ? json_pack("{s:s, s:b}", "op", op, "diff", 1) : json_pack("{s:s}", "op", op);
@@ -149,7 +153,7 @@ static void on_nodes(void *ctx, enum adapter_outcome outcome, const json_t *answ
 static void ask_nodes(struct sched_watch *w)
 {
     w->of_nodes.asked_at = mono_us();
-    adapter_ask(w->d->adapter, request("nodes", true), DEADLINE, on_nodes, w);
+    adapter_ask(w->d->adapter, request("nodes", true), deadline(w), on_nodes, w);
 }
 
 static void on_jobs(void *ctx, enum adapter_outcome outcome, const json_t *answer, const char *text)
@@ -208,6 +212,28 @@ static void on_ping(void *ctx, enum adapter_outcome outcome, const json_t *answe
         note_clocks(w, ahead >= -1 && ahead <= 1 ? 0 : ahead); /* it counts whole seconds */
 }
 
+static void on_config(void *ctx, enum adapter_outcome outcome, const json_t *answer,
+                      const char *text)
+{
+    struct sched_watch *w = ctx;
+    const json_t *config = json_object_get(answer, "config");
+    const json_t *append = json_object_get(config, "file_append");
+    const char *cluster = json_string_value(json_object_get(config, "cluster"));
+    char name[sizeof(w->cluster)];
+
+    if (outcome != ADAPTER_DONE) {
+        w->clock_at = 0; /* again at the next look */
+        return;
+    }
+    str_sanitize(name, sizeof(name), cluster ? cluster : "", cluster ? strlen(cluster) : 0);
+    if (!streq(name, w->cluster))
+        log_info("the cluster is '%s'", name);
+    STR_COPY(w->cluster, name);
+    w->log_mode = !json_is_boolean(append) ? LOG_MODE_UNKNOWN
+                  : json_is_true(append)   ? LOG_MODE_APPEND
+                                           : LOG_MODE_TRUNCATE;
+}
+
 /* Those of a big cluster change all the time, and cost the most. */
 static bool nodes_are_due(const struct sched_watch *w, usec_t now)
 {
@@ -219,15 +245,17 @@ static void look(struct sched_watch *w)
 {
     usec_t now = mono_us();
 
+    if (now >= w->clock_at)
+        adapter_ask(w->d->adapter, request("config", false), deadline(w), on_config, w);
     if (now >= w->clock_at || clock_step(w) != 0) {
-        adapter_ask(w->d->adapter, request("ping", false), DEADLINE, on_ping, w);
+        adapter_ask(w->d->adapter, request("ping", false), deadline(w), on_ping, w);
         w->clock_at = now + CLOCK_EVERY;
     }
     w->of_jobs.asked_at = now;
     if (nodes_are_due(w, now))
         ask_nodes(w);
     w->asking = true;
-    adapter_ask(w->d->adapter, request("jobs", true), DEADLINE, on_jobs, w);
+    adapter_ask(w->d->adapter, request("jobs", true), deadline(w), on_jobs, w);
 }
 
 static bool is_asking(const struct sched_watch *w)
@@ -247,15 +275,21 @@ static int on_timer(sd_event_source *s, uint64_t t, void *ctx)
 void sched_watch_hello(void *ctx, const json_t *hello)
 {
     struct sched_watch *w = ctx;
-    const char *cluster = json_string_value(json_object_get(hello, "cluster"));
+    const char *name = json_string_value(json_object_get(hello, "adapter"));
     const char *version = json_string_value(json_object_get(hello, "version"));
+    char said[128], clean[128];
 
-    if (cluster)
-        str_sanitize(w->cluster, sizeof(w->cluster), cluster, strlen(cluster));
-    log_info("cluster %s, scheduler %s", cluster ? cluster : "?", version ? version : "?");
+    STR_PRINTF(said, "%s %s", name ? name : "?", version ? version : "?");
+    str_sanitize(clean, sizeof(clean), said, strlen(said));
+    log_info("the scheduler's adapter is there: %s", clean);
     w->clock_at = 0;
     face_learn(w->d);
     sched_watch_poke(w);
+}
+
+void sched_watch_stray(void *ctx)
+{
+    log_warning("the scheduler's adapter answers what it was not asked; that is ignored");
 }
 
 void sched_watch_down(void *ctx, const char *text)

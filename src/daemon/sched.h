@@ -39,7 +39,7 @@ struct sched_watch {
     usec_t nodes_answered_at;
     usec_t free_at;          /* monotonic: before, nothing is asked, for it cost too much of late */
     json_t *held;            /* an answer about jobs that waits for one about nodes; or NULL */
-    usec_t clock_at;         /* when its clock is to be asked for */
+    usec_t clock_at;         /* when its clock and configuration are to be asked for */
     usec_t pressing_until;   /* monotonic: look often until then */
     usec_t wall;             /* this host's clock before the monotonic one, when clock_ahead was
                                 measured: what becomes of it until the next time moves nothing */
@@ -49,7 +49,8 @@ struct sched_watch {
     VEC(struct event) early; /* intents that came before the first look at all jobs */
     char trouble[256];       /* "" = it answers */
     char cluster[64];
-    usec_t looked_at; /* of the pump's clock; 0 = never */
+    enum log_mode log_mode; /* of jobs that do not say themselves */
+    usec_t looked_at;       /* of the pump's clock; 0 = never */
     uint64_t errors;
 };
 

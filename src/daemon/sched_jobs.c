@@ -273,7 +273,7 @@ static void follow(struct sched_watch *w, struct watched *x)
         return;
     x->followed = j->attempt.number;
     if (w->d->logs)
-        log_watch_follow(w->d->logs, x->key, x->followed, x->r, &x->terms);
+        log_watch_follow(w->d->logs, x->key, x->followed, x->r, &x->terms, w->log_mode);
 }
 
 static void translate(struct sched_watch *w, struct watched *x)

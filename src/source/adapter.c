@@ -2,7 +2,8 @@
 
 /* One process at a time, its standard input and output a socket pair: a child of ours, or one that
  * the spawner starts; what is asked of the latter before it is there waits in `out`. Requests are
- * answered in the order in which they were sent, so only the first that waits has a clock running.
+ * answered in the order in which they were sent, so only the first that waits has a clock running,
+ * and only the first can have been begun when the process ends.
  *
  * Answers are called from the loop only: a request that cannot be sent is answered by a timer. So
  * nobody who asks is called back before adapter_ask() returns. */
@@ -11,13 +12,13 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "base/timer.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -30,6 +31,8 @@
 #define BACKOFF_MAX (5 * USEC_PER_SEC)
 #define READ_CHUNK  (64u * 1024)
 #define ARGS_MAX    16
+#define PAUSE       USEC_PER_SEC /* so late is a clock only if nothing of ours ran */
+#define STRAYS_MAX  100          /* answers of one process that nobody waits for */
 
 struct request {
     uint64_t id;
@@ -56,6 +59,8 @@ struct adapter {
     sd_event_source *start;
     usec_t backoff;
     uint32_t restarts;
+    usec_t heard_at; /* something came */
+    uint32_t strays;
 
     uint64_t next_id;
     VEC(struct request) waiting; /* as they were sent */
@@ -102,14 +107,21 @@ static int on_reaped(sd_event_source *s, const siginfo_t *si, void *ctx)
     return 0;
 }
 
-static void answer_all(struct adapter *a, enum adapter_outcome outcome, const char *text)
+static void answer_first(struct adapter *a, enum adapter_outcome outcome, const char *text)
 {
-    while (a->waiting.n > 0) {
-        struct request r = a->waiting.v[0];
+    struct request r = a->waiting.v[0];
 
-        VEC_REMOVE(&a->waiting, 0);
-        r.reply(r.ctx, outcome, NULL, text);
-    }
+    VEC_REMOVE(&a->waiting, 0);
+    r.reply(r.ctx, outcome, NULL, text);
+}
+
+/* Of those that were asked, at most the first was begun. */
+static void answer_all(struct adapter *a, bool was_there, const char *text)
+{
+    if (a->waiting.n > 0)
+        answer_first(a, was_there ? ADAPTER_UNKNOWN : ADAPTER_UNREACHABLE, text);
+    while (a->waiting.n > 0)
+        answer_first(a, ADAPTER_UNREACHABLE, text);
 }
 
 /* It is not waited for: in state D it outlives its SIGKILL. */
@@ -121,10 +133,10 @@ static void end_process(struct adapter *a)
     a->pid = 0;
 }
 
-/* Whatever was asked of it may have been done, unless it was never there. */
+/* What was asked of it first may have been done, unless it was never there. */
 static void give_up(struct adapter *a, const char *text)
 {
-    enum adapter_outcome outcome = a->fd < 0 ? ADAPTER_UNREACHABLE : ADAPTER_UNKNOWN;
+    bool was_there = a->fd >= 0;
 
     if (a->pid != 0)
         end_process(a);
@@ -135,18 +147,33 @@ static void give_up(struct adapter *a, const char *text)
     a->fd = -1;
     a->runs = a->greeted = false;
     a->in.n = a->searched = a->out.n = 0;
+    a->strays = 0;
     if (a->handlers.down)
         a->handlers.down(a->ctx, text);
-    answer_all(a, outcome, text);
+    answer_all(a, was_there, text);
     wind_clock(a);
     start_later(a);
 }
 
-static int on_clock(sd_event_source *s, uint64_t t, void *ctx)
+/* It is in the midst of an answer, or that waits to be read. */
+static bool is_speaking(const struct adapter *a, usec_t now)
+{
+    struct pollfd p = {.fd = a->fd, .events = POLLIN};
+
+    return a->fd >= 0 && (now - a->heard_at < ADAPTER_PATIENCE || poll(&p, 1, 0) > 0);
+}
+
+/* After a pause of our own the clock has run out although nobody listened. */
+static int on_clock(sd_event_source *s, uint64_t due, void *ctx)
 {
     struct adapter *a = ctx;
+    usec_t now = mono_us();
 
-    if (a->runs)
+    if (!a->runs)
+        return 0;
+    if (now - (usec_t)due > PAUSE || is_speaking(a, now))
+        timer_arm(a->clock, now + ADAPTER_PATIENCE);
+    else
         give_up(a, "it did not answer in time, and was killed");
     return 0;
 }
@@ -164,54 +191,69 @@ static int on_deny(sd_event_source *s, uint64_t t, void *ctx)
     return 0;
 }
 
-static void take_answer(struct adapter *a, const json_t *answer)
+static bool take_stray(struct adapter *a)
+{
+    if (a->strays++ == 0 && a->handlers.stray)
+        a->handlers.stray(a->ctx);
+    return a->strays <= STRAYS_MAX;
+}
+
+static bool take_answer(struct adapter *a, const json_t *answer)
 {
     json_t *id = json_object_get(answer, "id");
     struct request r;
     const char *text = json_string_value(json_object_get(answer, "text"));
 
-    if (a->waiting.n == 0 || (uint64_t)json_integer_value(id) != a->waiting.v[0].id) {
-        log_warning("the adapter answers what it was not asked; that is ignored");
-        return;
-    }
+    if (a->waiting.n == 0 || (uint64_t)json_integer_value(id) != a->waiting.v[0].id)
+        return take_stray(a);
     r = a->waiting.v[0];
     VEC_REMOVE(&a->waiting, 0);
     a->backoff = BACKOFF_MIN;
     wind_clock(a);
     r.reply(r.ctx, outcome_of(answer), answer, text ? text : "");
+    return true;
 }
 
-/* false: it is not the kind of program we can talk to. */
-static bool take_line(struct adapter *a, const char *line, size_t n)
+static bool take_hello(struct adapter *a, const json_t *hello)
 {
-    json_t *j = json_loadb(line, n, 0, NULL), *hello;
-    bool sound = json_is_object(j);
-
-    hello = json_object_get(j, "hello");
-    if (sound && hello) {
-        a->greeted = true;
-        if (a->handlers.hello)
-            a->handlers.hello(a->ctx, hello);
-    } else if (sound) {
-        take_answer(a, j);
-    }
-    json_decref(j);
-    return sound;
+    if (a->greeted || json_integer_value(json_object_get(hello, "protocol")) != ADAPTER_PROTOCOL)
+        return false;
+    a->greeted = true;
+    if (a->handlers.hello)
+        a->handlers.hello(a->ctx, hello);
+    return true;
 }
 
-/* Taking a line may end the process, and so empty the buffer. */
-static bool take_lines(struct adapter *a)
+/* NULL, or why we cannot talk to it. */
+static const char *take_line(struct adapter *a, const char *line, size_t n)
+{
+    json_t *j = json_loadb(line, n, 0, NULL), *hello = json_object_get(j, "hello");
+    const char *fault = NULL;
+
+    if (!json_is_object(j))
+        fault = "it answers nonsense";
+    else if (hello && !take_hello(a, hello))
+        fault = "it speaks another protocol than we do";
+    else if (!hello && !take_answer(a, j))
+        fault = "it answers what it was not asked, and no end of it";
+    json_decref(j);
+    return fault;
+}
+
+/* Taking a line may end the process, and so empty the buffer. NULL, or why it must end. */
+static const char *take_lines(struct adapter *a)
 {
     for (;;) {
         char *end = a->in.n > a->searched
                         ? memchr(a->in.v + a->searched, '\n', a->in.n - a->searched)
                         : NULL;
         _cleanup_(freep) char *line = NULL;
+        const char *fault;
         size_t n;
 
         if (!end) {
             a->searched = a->in.n;
-            return a->in.n <= ADAPTER_ANSWER_MAX;
+            return a->in.n <= ADAPTER_ANSWER_MAX ? NULL : "its answer is too long";
         }
         n = (size_t)(end - a->in.v);
         line = xmalloc(n + 1);
@@ -219,10 +261,9 @@ static bool take_lines(struct adapter *a)
         memmove(a->in.v, end + 1, a->in.n - n - 1);
         a->in.n -= n + 1;
         a->searched = 0;
-        if (!take_line(a, line, n))
-            return false;
-        if (!a->runs)
-            return true;
+        fault = take_line(a, line, n);
+        if (fault || !a->runs)
+            return fault;
     }
 }
 
@@ -244,6 +285,7 @@ static void write_out(struct adapter *a)
 static int on_io(sd_event_source *s, int fd, uint32_t events, void *ctx)
 {
     struct adapter *a = ctx;
+    const char *fault;
     ssize_t n;
 
     if (events & EPOLLOUT)
@@ -259,8 +301,10 @@ static int on_io(sd_event_source *s, int fd, uint32_t events, void *ctx)
         return 0;
     }
     a->in.n += (size_t)n;
-    if (!take_lines(a))
-        give_up(a, "it answers nonsense");
+    a->heard_at = mono_us();
+    fault = take_lines(a);
+    if (fault)
+        give_up(a, fault);
     return 0;
 }
 

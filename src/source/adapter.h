@@ -3,8 +3,8 @@
 #define REKNIT_SOURCE_ADAPTER_H
 
 /* The client of a scheduler adapter (docs/ADAPTER.md): a program that answers lines of JSON. It may
- * block, crash and hang; then it is killed, what it was asked is answered as unknown, and another
- * one is started. */
+ * block, crash and hang; then it is killed and another one is started. What it was asked first is
+ * answered as unknown, what stood behind that as unreachable: it was not begun. */
 
 #include "base/err.h"
 #include "base/time.h"
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <systemd/sd-event.h>
 
+#define ADAPTER_PROTOCOL     1
 #define ADAPTER_REQUESTS_MAX 1024               /* unanswered */
 #define ADAPTER_ANSWER_MAX   (256u << 20)       /* bytes of one */
 #define ADAPTER_PATIENCE     (3 * USEC_PER_SEC) /* beyond a request's own deadline */
@@ -32,6 +33,8 @@ typedef void adapter_reply_fn(void *ctx, enum adapter_outcome outcome, const jso
 struct adapter_handlers {
     void (*hello)(void *ctx, const json_t *hello);
     void (*down)(void *ctx, const char *text); /* it ended or was killed; another one follows */
+    /* It answers what it was not asked: told once of each process. May be NULL, as all of them. */
+    void (*stray)(void *ctx);
 };
 
 struct adapter;

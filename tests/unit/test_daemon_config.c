@@ -88,7 +88,7 @@ static const char everything[] =
     "brakes: {actions_per_hour: 1, actions_per_partition_hour: 2, exclusions_per_node_hour: 3, "
     "storm_jobs: 5, storm_window: 6s, storm_per_minute: 7, proposal_life: 20m, early_start: 9s, "
     "exclusion_life: 36h}\nmax_excluded: 4\n"
-    "readers: {max_processes: 8, max_files: 9, stall: 10s}\n"
+    "readers: {max_processes: 8, stall: 10s}\n"
     "journal: {keep: 40d, detail: 2d, newest: 20000}\n"
     "rules:\n"
     "  - {partition: 'gpu*', account: a, qos: q, user: u, mode: observe, opt_in: false, "
@@ -160,6 +160,12 @@ static void faults_are_named_with_their_line(void **state)
                       "5m, 1h 30m"},
         {"poll: 1ms\n", "d.yaml:1: poll: must lie between 100ms and 10min 00s"},
         {"max_excluded: 101\n", "d.yaml:1: max_excluded: must lie between 0 and 100"},
+        {"brakes: {actions_per_hour: 1025}\n",
+         "d.yaml:1: brakes.actions_per_hour: must lie between 0 and 1024"},
+        {"brakes: {storm_per_minute: 1025}\n",
+         "d.yaml:1: brakes.storm_per_minute: must lie between 1 and 1024"},
+        {"readers: {max_processes: 1025}\n",
+         "d.yaml:1: readers.max_processes: must lie between 1 and 1024"},
         {"state_dir: var\n", "d.yaml:1: state_dir: 'var' is no absolute path"},
         {"state_dir: ''\n", "d.yaml:1: state_dir: '' is no absolute path"},
         {"state_dir: \"/a\\nb\"\n", "d.yaml:1: state_dir: holds a character that cannot be shown"},
