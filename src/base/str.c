@@ -4,7 +4,9 @@
 #include "base/alloc.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -39,6 +41,19 @@ bool str_copy_n(char *dst, size_t size, const char *src, size_t len)
 }
 
 /* In lanes of 16 that every processor has, 255 of them before the counts could overflow. */
+bool str_has_number(const char *s, uint64_t number)
+{
+    char text[24];
+    size_t n;
+
+    STR_PRINTF(text, "%" PRIu64, number);
+    n = strlen(text);
+    for (const char *p = s; (p = strstr(p, text)); p++)
+        if ((p == s || !isdigit((unsigned char)p[-1])) && !isdigit((unsigned char)p[n]))
+            return true;
+    return false;
+}
+
 size_t str_count(const char *s, size_t len, char c)
 {
     typedef char lane __attribute__((vector_size(16)));

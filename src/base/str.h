@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -19,6 +20,9 @@ bool str_endswith(const char *s, const char *suffix);
 
 /* How often c stands in s[0..len), at the speed of memory. */
 size_t str_count(const char *s, size_t len, char c);
+
+/* Whether that number stands in s, with no digit beside it. */
+bool str_has_number(const char *s, uint64_t number);
 
 /* Copies at most size - 1 bytes of src and terminates; never cuts a UTF-8 sequence in two.
  * Returns whether all of it fitted. */

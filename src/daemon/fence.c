@@ -10,12 +10,13 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/sig.h"
+#include "base/spawn.h"
 #include "base/str.h"
 #include "base/timer.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -55,14 +56,16 @@ static int on_child_exit(sd_event_source *s, const siginfo_t *si, void *ctx)
 {
     struct fencing *f = ctx;
     bool fenced = !f->late && si->si_code == CLD_EXITED && si->si_status == 0;
-    char why[96];
+    char why[96], name[SIG_NAME_LEN];
 
     if (fenced)
         tell_fenced(f);
     if (f->late)
         STR_PRINTF(why, "the fence command did not end in time");
-    else
+    else if (si->si_code == CLD_EXITED)
         STR_PRINTF(why, "the fence command ended with status %d", si->si_status);
+    else
+        STR_PRINTF(why, "the fence command was killed by %s", sig_name(si->si_status, name));
     act_report(f->d, &f->intent, fenced ? OUTCOME_DONE : OUTCOME_FAILED, why);
     fencing_free(f);
     return 0;
@@ -73,7 +76,7 @@ static int on_late(sd_event_source *s, uint64_t t, void *ctx)
     struct fencing *f = ctx;
 
     f->late = true;
-    kill(f->pid, SIGKILL);
+    spawn_kill(f->pid); /* and the ipmitool that it waits for */
     return 0;
 }
 
@@ -84,27 +87,18 @@ static char *with_node(const char *arg, const char *node)
     return at ? xasprintf("%.*s%s%s", (int)(at - arg), arg, node, at + strlen(NODE)) : xstrdup(arg);
 }
 
-static int spawn(struct fencing *f)
+static int start(struct fencing *f)
 {
     const struct command *c = &f->d->config->fence;
     char *argv[COMMAND_ARGS_MAX + 1] = {NULL};
-    posix_spawnattr_t attr;
-    sigset_t none, all;
     int r;
 
     for (unsigned i = 0; i < c->n; i++)
         argv[i] = with_node(c->argv[i], f->intent.intended.nodes[0]);
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_init(&attr);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    r = posix_spawn(&f->pid, argv[0], NULL, &attr, argv, environ);
-    posix_spawnattr_destroy(&attr);
+    r = spawn_program(argv, -1, &f->pid);
     for (unsigned i = 0; i < c->n; i++)
         free(argv[i]);
-    return -r;
+    return r;
 }
 
 void fence_start(struct daemon *d, const struct event *intent)
@@ -125,7 +119,7 @@ void fence_start(struct daemon *d, const struct event *intent)
     f = xnew(struct fencing);
     f->d = d;
     f->intent = *intent;
-    r = spawn(f);
+    r = start(f);
     if (r >= 0)
         r = sd_event_add_child(d->event, &f->child, f->pid, WEXITED, on_child_exit, f);
     if (r >= 0)

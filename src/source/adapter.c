@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/spawn.h"
 #include "base/str.h"
 #include "base/timer.h"
 #include "base/vec.h"
@@ -19,8 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -127,7 +126,7 @@ static void answer_all(struct adapter *a, bool was_there, const char *text)
 /* It is not waited for: in state D it outlives its SIGKILL. */
 static void end_process(struct adapter *a)
 {
-    kill(a->pid, SIGKILL);
+    spawn_kill(a->pid);
     if (sd_event_add_child(a->event, NULL, a->pid, WEXITED, on_reaped, NULL) < 0)
         waitpid(a->pid, NULL, WNOHANG);
     a->pid = 0;
@@ -308,30 +307,6 @@ static int on_io(sd_event_source *s, int fd, uint32_t events, void *ctx)
     return 0;
 }
 
-static int spawn(struct adapter *a, int theirs)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    int r;
-
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, theirs, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, theirs, STDOUT_FILENO);
-    posix_spawnattr_init(&attr);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    r = posix_spawnp(&a->pid, a->argv[0], &actions, &attr, a->argv, environ);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&actions);
-    if (r != 0)
-        a->pid = 0;
-    return -r;
-}
-
 static int take_fd_of(struct adapter *a, int fd)
 {
     int r;
@@ -370,7 +345,7 @@ static int start(struct adapter *a)
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return -errno;
-    r = spawn(a, fds[1]);
+    r = spawn_program(a->argv, fds[1], &a->pid);
     close(fds[1]);
     if (r < 0) {
         close(fds[0]);

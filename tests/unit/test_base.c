@@ -7,6 +7,7 @@
 
 #include "base/intset.h"
 #include "base/sig.h"
+#include "base/spawn.h"
 #include "base/str.h"
 #include "base/time.h"
 
@@ -14,6 +15,9 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void durations_parse_and_refuse(void **state)
 {
@@ -163,9 +167,40 @@ static void text_is_cut_where_a_line_may_end(void **state)
     assert_int_equal(str_fit("", 4), 0);
 }
 
+static void test_a_program_is_killed_with_what_it_started(void **state)
+{
+    char *argv[] = {"/bin/sh", "-c", "sleep 1000 & echo; wait", NULL};
+    int fds[2], status;
+    pid_t pid;
+    char c;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    assert_int_equal(spawn_program(argv, fds[1], &pid), 0);
+    close(fds[1]);
+    assert_int_equal(read(fds[0], &c, 1), 1);
+    spawn_kill(pid);
+    assert_int_equal(read(fds[0], &c, 1), 0); /* none of them holds it any more */
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    close(fds[0]);
+    argv[0] = "/proc/none";
+    assert_int_equal(spawn_program(argv, -1, &pid), -ENOENT);
+}
+
+static void test_numbers_in_texts(void **state)
+{
+    assert_true(str_has_number("slurm-42.out", 42));
+    assert_true(str_has_number("42", 42));
+    assert_true(str_has_number("142/a42", 42));
+    assert_false(str_has_number("slurm-420.out 142", 42));
+    assert_false(str_has_number("", 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_program_is_killed_with_what_it_started),
+        cmocka_unit_test(test_numbers_in_texts),
         cmocka_unit_test(durations_parse_and_refuse),
         cmocka_unit_test(durations_format),
         cmocka_unit_test(timestamps_format),
