@@ -62,7 +62,7 @@ struct attempt {
     VEC(struct pattern) patterns;
     VEC(struct entry_file) files;
     VEC(int) folders; /* numbers of the notice */
-    struct mark_list resumed, before;
+    struct mark_list resumed, before, beside;
     struct coalesce *coalesce;
     uint32_t next_file;
     usec_t held_until, told_at, seek_at, seek_every, sought_at;
@@ -122,6 +122,7 @@ struct attempt *attempt_free(struct attempt *a)
     VEC_DONE(&a->patterns);
     marks_done(&a->resumed);
     marks_done(&a->before);
+    marks_done(&a->beside);
     coalesce_free(a->coalesce);
     free(a);
     return NULL;
@@ -197,6 +198,17 @@ static const struct entry_file *find_file(const struct attempt *a, const char *p
     return NULL;
 }
 
+/* Where another job's text ends in it, whether that is still read or not. */
+static void find_other(const struct attempt *a, const char *path, struct tail_mark *ret)
+{
+    const struct attempt_mark *beside = find_mark(&a->beside, path);
+
+    if (a->handlers.elsewhere && a->handlers.elsewhere(a->ctx, path, ret))
+        return;
+    if (beside)
+        *ret = beside->mark;
+}
+
 static void add_file(struct attempt *a, const char *path, const struct pattern *p)
 {
     static const struct stream_handlers handlers = {.signal = on_signal,
@@ -222,6 +234,8 @@ static void add_file(struct attempt *a, const char *path, const struct pattern *
         begin.mark = mark->mark;
     if (before)
         begin.before = before->mark;
+    begin.own = a->options.own_number > 0 && str_has_number(path, a->options.own_number);
+    find_other(a, path, &begin.other);
     f = VEC_PUSH(&a->files);
     f->stream = stream_new(a->options.matcher, mark ? mark->file : a->next_file++, path, &begin,
                            &handlers, a);
@@ -273,6 +287,11 @@ void attempt_resume(struct attempt *a, const struct attempt_mark *m)
 void attempt_follow_up(struct attempt *a, const struct attempt_mark *m)
 {
     add_mark(&a->before, m);
+}
+
+void attempt_beside(struct attempt *a, const struct attempt_mark *m)
+{
+    add_mark(&a->beside, m);
 }
 
 /* ---- searching ---- */
@@ -517,6 +536,14 @@ void attempt_end(struct attempt *a, usec_t next_us, attempt_mark_fn fn, void *ct
         if (stream_mark_at(f->stream, next_us > 0 ? next_us : USEC_NEVER, &m.mark))
             fn(ctx, &m);
     }
+}
+
+bool attempt_was_at(const struct attempt *a, const char *path, usec_t when_us,
+                    struct tail_mark *ret)
+{
+    const struct entry_file *f = find_file(a, path);
+
+    return f && stream_mark_at(f->stream, when_us > 0 ? when_us : USEC_NEVER, ret);
 }
 
 size_t attempt_files(const struct attempt *a)

@@ -25,12 +25,16 @@ struct attempt_handlers {
     void (*anew)(void *ctx, uint32_t file);
     void (*marks)(void *ctx); /* attempt_marks() has news, and all signals before are out */
     void (*drained)(void *ctx);
+    /* Whether another job's reading of that file is known, and where it was when this attempt
+     * began; NULL = of none. */
+    bool (*elsewhere)(void *ctx, const char *path, struct tail_mark *ret);
 };
 
 struct attempt_options {
     struct matcher *matcher;
     struct notice *notice; /* may be NULL */
     usec_t started_us;
+    uint32_t own_number; /* a path with it has no other job's or attempt's text; 0 = none */
 };
 
 struct attempt;
@@ -46,6 +50,8 @@ int attempt_add_path(struct attempt *a, const char *path, enum stream_mode mode)
  * first attempt_run(). */
 void attempt_resume(struct attempt *a, const struct attempt_mark *m);
 void attempt_follow_up(struct attempt *a, const struct attempt_mark *m);
+/* Where another job ended, that nobody reads any more. */
+void attempt_beside(struct attempt *a, const struct attempt_mark *m);
 
 void attempt_drain(struct attempt *a);
 
@@ -60,6 +66,10 @@ void attempt_marks(struct attempt *a, attempt_mark_fn fn, void *ctx);
 /* Where it was when the next attempt began (of now_us(); 0 = not known): what was read since then
  * was that one's. */
 void attempt_end(struct attempt *a, usec_t next_us, attempt_mark_fn fn, void *ctx);
+
+/* Where its reading of that file was then (likewise). Whether there is such a place. */
+bool attempt_was_at(const struct attempt *a, const char *path, usec_t when_us,
+                    struct tail_mark *ret);
 
 size_t attempt_files(const struct attempt *a);
 size_t attempt_awake(const struct attempt *a);        /* scanners in memory */

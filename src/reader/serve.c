@@ -5,17 +5,17 @@
  *
  *   {"op":"follow","job":K,"attempt":N,"dir":D,"patterns":[P..],"mode":"truncate"|"append",
  *    "more":[P..],"started_us":T,"names":{"job_id","array_job_id","array_task_id","job_name",
- *    "user_name"},"marks":[M..],"before":[M..]}
+ *    "user_name"},"marks":[M..],"before":[M..],"beside":[M..]}
  *                         `patterns` are the scheduler's own and written in that mode, `more` are
- *                         not; marks: read up to there already; before: the attempt before was.
+ *                         not; marks: read up to there already; before: the attempt before was;
+ *                         beside: other jobs were, in files that may be this one's too.
  *                         M: {"file":0,"path":P,"ino":I,"offset":O,"line":L,"print":HEX}
  *   {"op":"drain","job":K,"attempt":N}    read to the end, then say so
  *   {"op":"unfollow","job":K}
  *   {"op":"ping"}
- *   {"op":"stop"}                         the end; so is the end of what comes in
  *
- * What is told: {"kind":"hello","protocol":1,"uid":U}; signals, as whole events (wire/codec.h);
- * and, each with "job" and "attempt":
+ * It ends when what comes in does. What is told: {"kind":"hello","protocol":1,"uid":U}; signals, as
+ * whole events (wire/codec.h); and, each with "job" and "attempt":
  *
  *   {"kind":"file","file":0,"path":P,"trouble":null|"why it cannot be read"}
  *   {"kind":"marks","marks":[M..]}        all that stands before them was told before
@@ -63,6 +63,7 @@ struct job {
     struct server *server;
     char key[JOB_NAME_LEN];
     uint32_t number;
+    usec_t started_us; /* of the attempt; 0 = not known */
     struct attempt *attempt;
     usec_t due;
 };
@@ -170,6 +171,22 @@ static void on_drained(void *ctx)
     struct job *j = ctx;
 
     tell(j->server, about(j, "drained"));
+}
+
+/* Jobs that write one after the other into one file: the furthest of those that were there. */
+static bool on_elsewhere(void *ctx, const char *path, struct tail_mark *ret)
+{
+    const struct job *j = ctx;
+    struct tail_mark m;
+    bool found = false;
+
+    VEC_FOREACH (&j->server->jobs, other)
+        if (*other != j && attempt_was_at((*other)->attempt, path, j->started_us, &m) &&
+            (!found || m.offset > ret->offset)) {
+            *ret = m;
+            found = true;
+        }
+    return found;
 }
 
 /* ---- reading ---- */
@@ -310,23 +327,29 @@ static void hand_over(void *ctx, const struct attempt_mark *m)
 }
 
 /* The attempt that was followed until now ends; what is known of its files goes to the next. */
-static void replace_attempt(struct job *j, uint32_t number, usec_t started_us)
+static void replace_attempt(struct job *j, uint32_t number, const json_t *q)
 {
     static const struct attempt_handlers handlers = {.signal = on_signal,
                                                      .file = on_file,
                                                      .gap = on_gap,
                                                      .anew = on_anew,
                                                      .marks = on_marks,
-                                                     .drained = on_drained};
+                                                     .drained = on_drained,
+                                                     .elsewhere = on_elsewhere};
+    usec_t started_us = (usec_t)number_of(q, "started_us", 0);
     struct attempt_options o = {
         .matcher = j->server->matcher, .notice = j->server->notice, .started_us = started_us};
-    struct attempt *next = attempt_new(&o, &handlers, j);
+    struct attempt *next;
 
+    if (number == 1)
+        o.own_number = (uint32_t)number_of(json_object_get(q, "names"), "job_id", 0);
+    next = attempt_new(&o, &handlers, j);
     if (j->attempt)
         attempt_end(j->attempt, started_us, hand_over, next);
     attempt_free(j->attempt);
     j->attempt = next;
     j->number = number;
+    j->started_us = started_us;
 }
 
 static void add_patterns(struct job *j, const json_t *q, const char *key, enum stream_mode mode)
@@ -384,8 +407,9 @@ static const char *follow(struct server *s, const json_t *q, const char *key)
     if (number > j->number) {
         bool known = j->attempt != NULL;
 
-        replace_attempt(j, number, (usec_t)number_of(q, "started_us", 0));
+        replace_attempt(j, number, q);
         read_marks(json_object_get(q, "marks"), j->attempt, attempt_resume);
+        read_marks(json_object_get(q, "beside"), j->attempt, attempt_beside);
         if (!known)
             read_marks(json_object_get(q, "before"), j->attempt, attempt_follow_up);
     }
@@ -444,8 +468,6 @@ static void on_request(void *ctx, const json_t *q)
 
     if (!op)
         fault = "which op?";
-    else if (streq(op, "stop"))
-        sd_event_exit(s->event, 0);
     else if (!streq(op, "ping"))
         fault = answer_job(s, op, q);
     t = json_pack("{s:O?,s:b}", "id", id, "ok", fault == NULL);

@@ -7,12 +7,21 @@
  * begins some KiB earlier, and what it says about text before the safe place is dropped
  * (`told`). That makes scanners cheap to put away: one of a quiet log is, and of too many.
  *
- * Where an attempt begins in a file that is there already, in order of what is known:
- *
- *   its own mark fits             there
- *   the mark of the attempt before fits      there, until it turns out that the file is cut: then
- * at 0 an earlier attempt read another text     at 0 it only appends, or the file was last written
- * before the attempt began     at the end, until it is cut else                          at 0 */
+ * Where an attempt begins in a file that is there already, by the first that holds:
+ */
+/* clang-format off */
+/*
+ *   its own mark fits                                     there
+ *   it has one                                            at 0: the file was written anew
+ *   the mark of the attempt before fits                   there, and at 0 should the file be cut
+ *   there is one                                          at 0: that attempt read another text
+ *   the mark of another job in that file fits             there, likewise
+ *   the file was last written before the attempt began    at the end, likewise
+ *   it is older, and not known to be truncated by each    at the end, and a gap is told: where this
+ *     attempt, nor this attempt's by its name               attempt's text begins cannot be seen
+ *   else                                                  at 0
+ */
+/* clang-format on */
 
 #include "reader/stream.h"
 
@@ -143,12 +152,17 @@ static void tell_gap(struct stream *s, const char *text)
     s->handlers.gap(s->ctx, s->path, text);
 }
 
-/* Whether the file is older than the attempt, as far as can be told. */
-static bool is_older(const struct stream *s)
+/* Whether the text may begin with that of others, as far as can be told. A file system that does
+ * not keep when a file was born leaves only the mode to go by. */
+static bool may_hold_others(const struct stream *s)
 {
     usec_t born = tail_born(s->tail);
 
-    return born == USEC_UNKNOWN || born < s->begin.started_us - SLACK_US;
+    if (s->begin.own || s->begin.started_us <= 0 || s->begin.mode == STREAM_MODE_TRUNCATE)
+        return false;
+    if (born == USEC_UNKNOWN)
+        return s->begin.mode == STREAM_MODE_APPEND;
+    return born < s->begin.started_us - SLACK_US;
 }
 
 /* Nothing is known about the file from before. */
@@ -158,7 +172,7 @@ static void place_unknown(struct stream *s)
 
     if (started > 0 && tail_written(s->tail) < started - SLACK_US) {
         place(s, tail_size(s->tail), 1);
-    } else if (started > 0 && s->begin.mode == STREAM_MODE_APPEND && is_older(s)) {
+    } else if (may_hold_others(s)) {
         tell_gap(s, "it was being appended to when reading began: what this attempt wrote before "
                     "cannot be told from what was there");
         place(s, tail_size(s->tail), 1);
@@ -170,6 +184,7 @@ static void place_unknown(struct stream *s)
 static void place_first(struct stream *s)
 {
     const struct tail_mark *mark = &s->begin.mark, *before = &s->begin.before;
+    const struct tail_mark *other = &s->begin.other;
 
     if (mark->ino != 0 && tail_knows(s->tail, mark)) {
         place(s, mark->offset, mark->line);
@@ -182,10 +197,13 @@ static void place_first(struct stream *s)
         place(s, before->offset, before->line);
     } else if (before->ino != 0) {
         place(s, 0, 1);
+    } else if (other->ino != 0 && tail_knows(s->tail, other)) {
+        place(s, other->offset, other->line);
     } else {
         place_unknown(s);
     }
-    s->begin.mark.ino = s->begin.before.ino = 0; /* from here on the stream knows more */
+    s->begin.mark.ino = s->begin.before.ino = s->begin.other.ino =
+        0; /* from here on the stream knows more */
     s->begin.started_us = 0;
 }
 

@@ -15,8 +15,10 @@ enum stream_mode { STREAM_MODE_UNKNOWN, STREAM_MODE_TRUNCATE, STREAM_MODE_APPEND
 struct stream_begin {
     struct tail_mark mark;   /* up to there this attempt's text was read; ino 0 = none of it was */
     struct tail_mark before; /* there the attempt before ended; likewise */
+    struct tail_mark other;  /* there another job's text ended, should it fit; likewise */
     usec_t started_us;       /* of the attempt; 0 = not known */
     enum stream_mode mode;
+    bool own;         /* by its name: no other attempt wrote it */
     const char *node; /* that all of it was printed on, "" = not known; copied */
 };
 

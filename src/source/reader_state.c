@@ -72,7 +72,21 @@ json_t *reader_marks_list(const json_t *marks)
     return list;
 }
 
-json_t *reader_state_load(const char *path)
+static json_t *load_left(const json_t *file)
+{
+    json_t *ret = json_object(), *list;
+    const char *uid;
+
+    json_object_foreach (json_object_get(file, "left"), uid, list) {
+        json_t *marks = json_object();
+
+        reader_marks_merge(marks, list);
+        json_object_set_new(ret, uid, marks);
+    }
+    return ret;
+}
+
+json_t *reader_state_load(const char *path, json_t **ret_left)
 {
     json_t *file = path ? json_load_file(path, 0, NULL) : NULL;
     json_t *jobs = json_object_get(file, "jobs");
@@ -81,8 +95,23 @@ json_t *reader_state_load(const char *path)
         json_incref(jobs);
     else
         jobs = json_object();
+    *ret_left = load_left(file);
     json_decref(file);
     return jobs;
+}
+
+char *reader_state_text(json_t *jobs, const json_t *left)
+{
+    json_t *lists = json_object(), *file, *marks;
+    const char *uid;
+    char *text;
+
+    json_object_foreach ((json_t *)left, uid, marks)
+        json_object_set_new(lists, uid, reader_marks_list(marks));
+    file = json_pack("{s:i,s:o,s:o}", "version", 1, "jobs", jobs, "left", lists);
+    text = json_dumps(file, JSON_COMPACT);
+    json_decref(file);
+    return text;
 }
 
 void reader_state_put(json_t *state, const struct reader_record *r)

@@ -24,8 +24,12 @@ struct reader_record {
     json_t *marks, *before; /* of this attempt, of the one before; borrowed */
 };
 
-/* All records of a file, {} where there is none or it is damaged. Owned by the caller. */
-json_t *reader_state_load(const char *path);
+/* All records of a file, {} where there is none or it is damaged. Owned by the caller, as is
+ * *ret_left: by uid, marks by path that jobs left which are forgotten. */
+json_t *reader_state_load(const char *path, json_t **ret_left);
+
+/* The file's text. Takes jobs over. */
+char *reader_state_text(json_t *jobs, const json_t *left);
 void reader_state_put(json_t *state, const struct reader_record *r);
 bool reader_state_get(const json_t *state, const char *job, struct reader_record *ret);
 

@@ -8,6 +8,9 @@
  * them was told. Of each file it is also kept how far signals came (`seen`): the next reader begins
  * at the marks, and what it repeats is dropped until it is past that.
  *
+ * Jobs may write one after the other into one file. So when a job is forgotten, the marks of files
+ * that have no name of its own are left for the next jobs of its owner.
+ *
  * A reader is its user's process. So of what it says, everything is checked: that the job is its
  * user's and the attempt the present one, what kind of signal it is, its numbers and texts, and how
  * many there are. */
@@ -29,23 +32,24 @@
 #include <errno.h>
 #include <string.h>
 
-#define PING_EVERY     (10 * USEC_PER_SEC)
-#define PING_PATIENCE  (30 * USEC_PER_SEC)
-#define BACKOFF_MIN    (500 * USEC_PER_MSEC)
-#define BACKOFF_MAX    USEC_PER_MIN
-#define STEADY_AFTER   USEC_PER_MIN /* having run so long, it is replaced at once again */
-#define START_PATIENCE USEC_PER_MIN
-#define LINE_BYTES_MAX ((size_t)4 << 20)
-#define OWED_BYTES_MAX ((size_t)64 << 20)
-#define JOBS_MAX       20000
-#define SIGNALS_MAX    500 /* of one job in a second */
-#define COMPLAINTS_MAX 20  /* of one reader in a second: they end in a log */
-#define FILES_MAX      READER_MARKS_MAX
-#define SAVE_EVERY     (2 * USEC_PER_SEC)
-#define SAVE_COST      (4 * USEC_PER_MSEC) /* for each KiB: a large file is written less often */
-#define UNCLAIMED_LIFE                                                                             \
-    (10 * USEC_PER_MIN) /* of what the file says of jobs that nobody asks for                      \
-                         */
+#define READER_PROTOCOL 1                   /* reader/serve.c */
+#define UNCLAIMED_LIFE  (10 * USEC_PER_MIN) /* of jobs in the file that nobody asks for */
+#define PING_EVERY      (10 * USEC_PER_SEC)
+#define PING_PATIENCE   (30 * USEC_PER_SEC)
+#define BACKOFF_MIN     (500 * USEC_PER_MSEC)
+#define BACKOFF_MAX     USEC_PER_MIN
+#define STEADY_AFTER    USEC_PER_MIN /* having run so long, it is replaced at once again */
+#define START_PATIENCE  USEC_PER_MIN
+#define LINE_BYTES_MAX  ((size_t)4 << 20)
+#define OWED_BYTES_MAX  ((size_t)64 << 20)
+#define JOBS_MAX        20000
+#define SIGNALS_MAX     500 /* of one job in a second */
+#define COMPLAINTS_MAX  20  /* of one reader in a second: they end in a log */
+#define FILES_MAX       READER_MARKS_MAX
+#define LEFT_MAX        64 /* marks that jobs of one owner left */
+#define LEFT_OWNERS     256
+#define SAVE_EVERY      (2 * USEC_PER_SEC)
+#define SAVE_COST       (4 * USEC_PER_MSEC) /* for each KiB: a large file is written less often */
 
 /* How far signals of a file came. */
 struct seen {
@@ -98,6 +102,7 @@ struct readers {
     VEC(struct job *) jobs; /* by key */
     VEC(struct job *) gone; /* forgotten, maybe by a handler that is told of them */
     sd_event_source *bury;
+    json_t *left;  /* by uid: marks by path, of jobs that are forgotten; the newest last */
     json_t *saved; /* of the file, as far as nobody has asked for it */
     usec_t saved_until;
     sd_event_source *save;
@@ -165,10 +170,24 @@ static void ask(struct owner *o, json_t *j)
         json_decref(j);
 }
 
+/* For the first attempt of a job of which nothing has been read. */
+static const json_t *marks_beside(const struct job *j)
+{
+    char uid[16];
+
+    if (json_object_size(j->marks) > 0 || json_object_size(j->before) > 0)
+        return NULL;
+    STR_PRINTF(uid, "%u", (unsigned)j->owner->uid);
+    return json_object_get(j->owner->readers->left, uid);
+}
+
 static void ask_follow(const struct job *j)
 {
     json_t *q = json_copy(j->request);
+    const json_t *beside = marks_beside(j);
 
+    if (beside)
+        json_object_set_new(q, "beside", reader_marks_list(beside));
     json_object_set_new(q, "marks", reader_marks_list(j->marks));
     json_object_set_new(q, "before", reader_marks_list(j->before));
     ask(j->owner, q);
@@ -365,7 +384,11 @@ static void take_own(struct owner *o, const char *kind, const json_t *t)
 {
     char text[256];
 
-    if (kind && streq(kind, "hello") && o->state == OWNER_STARTING) {
+    if (kind && streq(kind, "hello") &&
+        json_integer_value(json_object_get(t, "protocol")) != READER_PROTOCOL) {
+        tell_state(o, "its reader speaks another protocol than we do");
+        lines_close(o->lines); /* and so it is replaced, ever more slowly */
+    } else if (kind && streq(kind, "hello") && o->state == OWNER_STARTING) {
         o->state = OWNER_RUNNING;
         tell_state(o, "running");
     } else if (json_is_false(json_object_get(t, "ok")) || (kind && streq(kind, "failed"))) {
@@ -534,8 +557,7 @@ static void drop_owner(struct owner *o)
 
 static char *state_text(const struct readers *r)
 {
-    json_t *jobs = mono_us() < r->saved_until ? json_copy(r->saved) : json_object(), *file;
-    char *text;
+    json_t *jobs = mono_us() < r->saved_until ? json_copy(r->saved) : json_object();
 
     VEC_FOREACH (&r->jobs, j) {
         struct reader_record record = {.job = (*j)->key,
@@ -546,10 +568,7 @@ static char *state_text(const struct readers *r)
 
         reader_state_put(jobs, &record);
     }
-    file = json_pack("{s:i,s:o}", "version", 1, "jobs", jobs);
-    text = json_dumps(file, JSON_COMPACT);
-    json_decref(file);
-    return text;
+    return reader_state_text(jobs, r->left);
 }
 
 static void save(struct readers *r)
@@ -683,6 +702,38 @@ void readers_drain(struct readers *r, const char *job, uint32_t attempt)
     ask_about(j, "drain");
 }
 
+static void drop_oldest(json_t *object)
+{
+    json_object_del(object, json_object_iter_key(json_object_iter(object)));
+}
+
+static void leave_marks(struct readers *r, const struct job *j)
+{
+    uint64_t number = strtoull(j->key, NULL, 10);
+    json_t *left, *mark;
+    const char *path;
+    char uid[16];
+
+    STR_PRINTF(uid, "%u", (unsigned)j->owner->uid);
+    left = json_object_get(r->left, uid);
+    if (!left) {
+        left = json_object();
+        json_object_set_new(r->left, uid, left);
+    }
+    json_object_foreach (j->marks, path, mark) {
+        if (str_has_number(path, number))
+            continue;
+        json_object_del(left, path);
+        json_object_set(left, path, mark);
+        if (json_object_size(left) > LEFT_MAX)
+            drop_oldest(left);
+    }
+    if (json_object_size(left) == 0)
+        json_object_del(r->left, uid);
+    else if (json_object_size(r->left) > LEFT_OWNERS)
+        drop_oldest(r->left);
+}
+
 void readers_forget(struct readers *r, const char *job)
 {
     size_t at = place_of(r, job);
@@ -690,6 +741,7 @@ void readers_forget(struct readers *r, const char *job)
 
     if (!j)
         return;
+    leave_marks(r, j);
     ask_about(j, "unfollow");
     VEC_REMOVE(&r->jobs, at);
     j->owner->n_jobs--;
@@ -734,7 +786,7 @@ struct readers *readers_new(sd_event *event, const struct readers_config *c,
     if (r->config.ping_patience <= 0)
         r->config.ping_patience = PING_PATIENCE;
     r->state_file = c->state_file ? xstrdup(c->state_file) : NULL;
-    r->saved = reader_state_load(c->state_file);
+    r->saved = reader_state_load(c->state_file, &r->left);
     r->saved_until = mono_us() + UNCLAIMED_LIFE;
     if (timer_new(event, on_save, r, &r->save) < 0 ||
         sd_event_add_defer(event, &r->bury, on_bury, r) < 0 ||
@@ -764,6 +816,7 @@ struct readers *readers_free(struct readers *r)
     sd_event_source_disable_unref(r->bury);
     sd_event_source_disable_unref(r->save);
     json_decref(r->saved);
+    json_decref(r->left);
     free(r->state_file);
     free(r->pending);
     sd_event_unref(r->event);

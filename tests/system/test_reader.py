@@ -2,9 +2,11 @@
 """reknit-reader: whatever may happen to a log, what is written into it is told, once."""
 
 import os
+import re
 import shutil
 import socket
 import stat
+import subprocess
 import tempfile
 
 import pytest
@@ -111,6 +113,52 @@ def test_old_text_of_another_job(reader, tmp_path):
     write(log, 3)
     reader.drain()
     assert reader.roots() == [3]
+
+
+def roots_of(reader, job):
+    texts = [t["signal"].get("text", "") for t in reader.heard if t.get("kind") == "signal" and t["job"] == job]
+    return [int(m[1]) for text in texts if (m := re.search(r"encountered \((\d+)\)", text))]
+
+
+def needs_births(path):
+    if subprocess.run(["stat", "-c", "%W", path], capture_output=True, text=True, check=True).stdout.strip() == "0":
+        pytest.skip("this file system does not keep when files were born")
+
+
+@pytest.mark.parametrize("name, mode, told", [
+    ("all.out", "append", [3]),
+    ("all.out", None, [3]),  # as files that a comment names
+    ("all.out", "truncate", [1, 2, 3]),  # its text began with the attempt
+    ("slurm-4242.out", "append", [1, 2, 3]),  # nobody else's
+])
+def test_an_older_log_that_was_written_since_the_start(reader, tmp_path, name, mode, told):
+    log = tmp_path / name
+    write(log, 1, 2)
+    needs_births(log)
+    started = now_us() + 10_000_000
+    os.utime(log, (started / 1e6 + 1,) * 2)
+    reader.follow(tmp_path, name, started_us=started, mode=mode or "none")
+    reader.kind("file", file=0, trouble=None)
+    if told == [3]:
+        assert "cannot be told" in reader.kind("gap")["text"]
+    write(log, 3)
+    reader.drain()
+    assert reader.roots() == told
+
+
+def test_jobs_that_write_one_log_in_turn(reader, tmp_path):
+    """Whatever the mode is said to be: '#SBATCH --open-mode=append' is not seen."""
+    first, second, log = "7-1700000000", "8-1700000000", tmp_path / "train.log"
+    reader.follow(tmp_path, "train.log", job=first, mode="truncate")
+    write(log, 1, 2)
+    reader.expect(lambda t: roots_of(reader, first) == [1, 2])
+    reader.drain(job=first)
+    started = now_us()
+    write(log, 3)
+    reader.follow(tmp_path, "train.log", job=second, mode="truncate", started_us=started)
+    write(log, 4)
+    reader.drain(job=second)
+    assert roots_of(reader, second) == [3, 4]
 
 
 def test_truncated_within_an_attempt(reader, tmp_path):
@@ -329,15 +377,13 @@ def test_many_jobs(reader, tmp_path):
     }
 
 
-def test_unfollow_and_stop(reader, tmp_path):
+def test_unfollow(reader, tmp_path):
     log = tmp_path / "slurm-4242.out"
     write(log, 1)
     reader.follow(tmp_path, "")
     reader.drain()
     assert reader.ask(op="unfollow", job=JOB)["ok"]
     assert not reader.ask(op="drain", job=JOB, attempt=1)["ok"]
-    assert reader.ask(op="stop")["ok"]
-    assert reader.process.wait(running.PATIENCE) == 0
 
 
 def test_nonsense_is_answered_and_does_no_harm(reader, tmp_path):

@@ -36,6 +36,7 @@ struct world {
     char dir[64], log[96], state[96];
     const char *spawner; /* its socket, or NULL */
     uid_t uid;           /* of the job */
+    const char *job;     /* of which signals come */
     VEC(uint64_t) lines; /* of root signals, in the order they came */
     unsigned signals, gaps, drained, running, states;
     struct signal last;
@@ -46,7 +47,7 @@ static void on_signal(void *ctx, const char *job, uint32_t attempt, const struct
 {
     struct world *w = ctx;
 
-    assert_string_equal(job, JOB);
+    assert_string_equal(job, w->job);
     assert_int_equal(s->provenance, PROVENANCE_JOB_TEXT);
     w->signals++;
     w->last = *s;
@@ -111,7 +112,7 @@ static void close_readers(struct world *w)
 
 static void begin(struct world *w, const char *programs)
 {
-    *w = (struct world){.dir = "/tmp/reknit-readers-XXXXXX", .uid = getuid()};
+    *w = (struct world){.dir = "/tmp/reknit-readers-XXXXXX", .uid = getuid(), .job = JOB};
     assert_non_null(mkdtemp(w->dir));
     snprintf(w->log, sizeof(w->log), "%s/slurm-7.out", w->dir);
     snprintf(w->state, sizeof(w->state), "%s/state", w->dir);
@@ -264,6 +265,36 @@ static void test_files_as_they_are(void **state)
     end(&w);
 }
 
+/* Each of them appends to what the one before wrote, and nobody says so. */
+static void test_jobs_in_one_log(void **state)
+{
+    static const char *const jobs[] = {"8-1700000000", "9-1700000001", "10-1700000002"};
+    struct log_paths p = {.std_out = "slurm-7.out", .array_task_id = LOG_NO_TASK};
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    p.work_dir = w.dir;
+    for (int i = 0; i < 3; i++) {
+        w.job = jobs[i];
+        p.job_id = (uint32_t)(8 + i);
+        p.started_us = now_us();
+        print(&w, 10 * i, 10 * i + 1); /* before anybody reads */
+        assert_int_equal(readers_follow(w.readers, getuid(), getgid(), jobs[i], 1, &p), 0);
+        RUN_UNTIL(w.event, w.lines.n == (size_t)i * 2 + 1);
+        print(&w, 10 * i + 1, 10 * i + 2);
+        readers_drain(w.readers, jobs[i], 1);
+        RUN_UNTIL(w.event, w.drained == (unsigned)i + 1);
+        readers_forget(w.readers, jobs[i]);
+        if (i == 1) { /* and the daemon after this one knows it too */
+            close_readers(&w);
+            open_readers(&w, READER_FOLDER);
+        }
+    }
+    check_lines(&w, 6);
+    assert_int_equal(w.gaps, 0);
+    end(&w);
+}
+
 static void test_attempts(void **state)
 {
     struct world w;
@@ -411,7 +442,7 @@ static void test_lies(void **state)
 
     assert_non_null(mkdtemp(dir));
     write_liar(
-        dir, "{\"kind\":\"hello\"}\n"
+        dir, "{\"kind\":\"hello\",\"protocol\":1}\n"
              "not even JSON\n"
              "[1,2]\n" SIGNAL_OF("8-1700000000", 1, "{\"text\":\"another's job\"}")
                  SIGNAL_OF(JOB, 2, "{\"text\":\"another attempt\"}") SIGNAL_OF(
@@ -450,7 +481,7 @@ static void test_flood_is_bounded(void **state)
     struct world w;
 
     assert_non_null(mkdtemp(dir));
-    strbuf_adds(&says, "{\"kind\":\"hello\"}\n");
+    strbuf_adds(&says, "{\"kind\":\"hello\",\"protocol\":1}\n");
     for (int i = 0; i < 5000; i++)
         strbuf_addf(&says,
                     "{\"kind\":\"signal\",\"job\":\"" JOB
@@ -492,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_stopped_reader_hangs_and_is_replaced),
         cmocka_unit_test(test_next_daemon_goes_on),
         cmocka_unit_test(test_files_as_they_are),
+        cmocka_unit_test(test_jobs_in_one_log),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_spawner_dies_and_comes_back),
