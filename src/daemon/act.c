@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-
 struct deed_open {
     struct daemon *d;
     struct event intent;
