@@ -32,6 +32,7 @@ struct api {
     struct desk *desk;
     struct streams *streams;
     struct identity *identity;
+    struct helper *seal; /* opens credentials */
     struct door local, remote;
     ino_t socket_ino;
     sd_event_source *tick;
@@ -87,6 +88,7 @@ static int open_http(struct api *a, struct door *d, int listener, bool local, st
                             .tls_cert = d->cert,
                             .tls_key = d->key,
                             .identity = a->identity,
+                            .seal = local ? NULL : a->seal,
                             .desk = a->desk,
                             .streams = a->streams};
 
@@ -133,15 +135,11 @@ static int open_local(struct api *a, const struct api_config *c, struct err *e)
 /* What goes over a network is not readable for others, and nobody is trusted for his address. */
 static int check_remote(const struct api_config *c, bool loopback, struct err *e)
 {
-    if (c->munge)
-        return err_set(e, -EOPNOTSUPP,
-                       "this release takes no MUNGE credentials over HTTP: give a "
-                       "token file");
     if (is_set(c->tls_cert) != is_set(c->tls_key))
         return err_set(e, -EINVAL, "give a certificate and its key, or none");
-    if (!is_set(c->token_file))
-        return err_set(e, -EINVAL, "nobody could ask: give a token file");
-    if (!is_set(c->tls_cert) && !loopback)
+    if (!is_set(c->token_file) && !c->munge)
+        return err_set(e, -EINVAL, "nobody could ask: give a token file, or take MUNGE");
+    if (!is_set(c->tls_cert) && !loopback && is_set(c->token_file))
         return err_set(e, -EINVAL,
                        "tokens need TLS: give a certificate and its key, or a "
                        "loopback address");
@@ -215,6 +213,11 @@ int api_new(sd_event *event, const struct api_config *c, const struct api_backen
     a->event = sd_event_ref(event);
     a->desk = desk_new(b, ctx);
     a->streams = streams_new(a->desk);
+    if (c->seal) {
+        a->seal = helper_new(event, c->seal, HELPER_PATIENCE);
+        if (!a->seal)
+            return err_set(e, -ENOMEM, "api: the event loop refuses");
+    }
     r = identity_new(c, &a->identity, e);
     r = r < 0 ? r : open_local(a, c, e);
     r = r < 0 ? r : open_remote(a, c, e);
@@ -271,6 +274,7 @@ struct api *api_free(struct api *a)
     remove_socket(a);
     door_done(&a->local);
     door_done(&a->remote);
+    helper_free(a->seal); /* nobody waits for it any more */
     identity_free(a->identity);
     streams_free(a->streams);
     desk_free(a->desk);

@@ -58,11 +58,20 @@ struct http {
     bool ending;
 };
 
-/* One request, while its body is read. */
+/* One request, while its body is read, and its credential opened. */
 struct exchange {
     struct connection *connection;
     struct strbuf body;
     size_t seen; /* bytes of it, kept or not */
+    struct proof *proof;
+    struct asker who;
+    bool asked; /* about the credential; the answer is `who` */
+};
+
+/* A credential that is being opened. */
+struct proof {
+    struct exchange *x; /* NULL: its connection is gone */
+    char *method, *path;
 };
 
 /* Turns of the loop */
@@ -250,7 +259,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *mhd, struct api_answer
     if (a->allow)
         MHD_add_response_header(response, "Allow", a->allow);
     if (a->status == 401)
-        MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer, MUNGE");
     if (a->status == 413)
         MHD_add_response_header(response, "Connection", "close");
     r = MHD_queue_response(mhd, a->status, response);
@@ -339,7 +348,9 @@ static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *mhd, co
         .arg_ctx = mhd,
     };
 
-    if (!c->http->c.local)
+    if (x->asked)
+        who = x->who;
+    else if (!c->http->c.local)
         identity_of_header(c->http->c.identity, get_header(mhd, "Authorization"), &who);
     route_answer(c->http->c.desk, &r, &a);
     enter(c, CONNECTION_TAKES);
@@ -348,6 +359,59 @@ static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *mhd, co
     if (a.stream)
         answer_text(&a, "text/event-stream", xstrdup(""));
     return send_answer(mhd, &a);
+}
+
+static void proof_free(struct proof *p)
+{
+    free(p->method);
+    free(p->path);
+    free(p);
+}
+
+static void on_opened(void *ctx, const json_t *opened)
+{
+    struct proof *p = ctx;
+    struct exchange *x = p->x;
+
+    if (x) {
+        struct http *h = x->connection->http;
+
+        identity_of_credential(x->connection->http->c.identity, opened, p->method, p->path,
+                               &x->who);
+        x->proof = NULL;
+        on_wake(x->connection);
+        run(h);
+    }
+    proof_free(p);
+}
+
+/* Whether the request waits for what its credential says. A suspended connection is looked at again
+ * once it is known. */
+static bool wait_for_proof(struct exchange *x, struct MHD_Connection *mhd, const char *method,
+                           const char *path)
+{
+    struct connection *c = x->connection;
+    const struct http_config *h = &c->http->c;
+    const char *credential =
+        h->local || !h->seal || x->asked
+            ? NULL
+            : identity_credential(h->identity, get_header(mhd, "Authorization"));
+
+    if (!credential)
+        return false;
+    x->asked = true;
+    x->proof = xnew(struct proof);
+    *x->proof = (struct proof){.x = x, .method = xstrdup(method), .path = xstrdup(path)};
+    c->mhd = mhd;
+    c->suspended = true;
+    MHD_suspend_connection(mhd);
+    if (helper_ask(h->seal, json_pack("{s:s, s:b}", "open", credential, "names", 1), on_opened,
+                   x->proof) < 0) {
+        proof_free(x->proof);
+        x->proof = NULL;
+        on_wake(c); /* and is nobody */
+    }
+    return true;
 }
 
 static enum MHD_Result refuse_body(struct exchange *x, struct MHD_Connection *mhd)
@@ -397,7 +461,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const c
         *len = 0;
         return r;
     }
-    return x->seen > BODY_MAX ? refuse_body(x, mhd) : answer(x, mhd, method, url);
+    if (x->seen > BODY_MAX)
+        return refuse_body(x, mhd);
+    return wait_for_proof(x, mhd, method, url) ? MHD_YES : answer(x, mhd, method, url);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **ctx,
@@ -410,6 +476,8 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **ctx,
     if (x->connection->state == CONNECTION_TAKES)
         enter(x->connection, CONNECTION_ASKS);
     strbuf_done(&x->body);
+    if (x->proof)
+        x->proof->x = NULL;
     free(x);
     *ctx = NULL;
 }
@@ -494,7 +562,9 @@ void http_identify(struct http *h)
     VEC_FOREACH (&h->connections, c) {
         if (h->c.local)
             identity_of_socket(h->c.identity, (*c)->fd, &(*c)->who);
-        (*c)->ends = (*c)->stream != NULL;
+        if (!(*c)->stream)
+            continue;
+        (*c)->ends = true;
         on_wake(*c);
     }
     run(h);

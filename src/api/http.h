@@ -5,6 +5,7 @@
 #include "api/desk.h"
 #include "api/identity.h"
 #include "api/stream.h"
+#include "wire/helper.h"
 
 #define CONNECTIONS_MAX          256 /* of one server */
 #define CONNECTIONS_PER_USER_MAX 32  /* on the Unix socket; operators as many as there are */
@@ -17,6 +18,7 @@ struct http_config {
     bool local;                      /* a Unix socket: the kernel says who asks */
     const char *tls_cert, *tls_key;  /* texts, PEM; NULL = no TLS */
     const struct identity *identity; /* borrowed, as the rest */
+    struct helper *seal;             /* reknit-seal, for credentials; NULL = none are taken */
     struct desk *desk;
     struct streams *streams;
 };

@@ -19,11 +19,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define TOKENS_MAX    1024
-#define TOKEN_LEN_MIN 20
-#define TOKEN_LEN_MAX 256
-#define GROUPS_MAX    1024
-#define BEARER        "Bearer "
+#define TOKENS_MAX       1024
+#define TOKEN_LEN_MIN    20
+#define TOKEN_LEN_MAX    256
+#define GROUPS_MAX       1024
+#define BEARER           "Bearer "
+#define MUNGE            "MUNGE "
+#define CREDENTIAL_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=:"
 
 struct token {
     char text[TOKEN_LEN_MAX];
@@ -34,6 +36,7 @@ struct token {
 struct identity {
     gid_t operators; /* (gid_t)-1 = no group */
     uid_t admin;     /* (uid_t)-1 = none */
+    bool munge;      /* credentials are taken */
     VEC(struct token) tokens;
 };
 
@@ -151,6 +154,7 @@ int identity_new(const struct api_config *c, struct identity **ret, struct err *
 
     i->operators = (gid_t)-1;
     i->admin = (uid_t)-1;
+    i->munge = c->munge;
     r = find_names(i, c, e);
     if (r >= 0 && c->token_file && c->token_file[0])
         r = read_tokens(i, c->token_file, e);
@@ -173,7 +177,8 @@ struct identity *identity_free(struct identity *i)
 
 static bool is_same(const struct identity *a, const struct identity *b)
 {
-    if (a->operators != b->operators || a->admin != b->admin || a->tokens.n != b->tokens.n)
+    if (a->operators != b->operators || a->munge != b->munge || a->admin != b->admin ||
+        a->tokens.n != b->tokens.n)
         return false;
     for (size_t k = 0; k < a->tokens.n; k++) {
         const struct token *x = &a->tokens.v[k], *y = &b->tokens.v[k];
@@ -245,6 +250,51 @@ static bool same_token(const char *a, const char *b)
     for (size_t k = 0; k < m; k++)
         differ |= (unsigned char)(a[n > 0 ? k % n : 0] ^ b[k]);
     return differ == 0;
+}
+
+/* Credentials */
+
+const char *identity_credential(const struct identity *i, const char *header)
+{
+    if (!i->munge || !header || !str_startswith(header, MUNGE))
+        return NULL;
+    return strspn(header + strlen(MUNGE), CREDENTIAL_CHARS) == strlen(header + strlen(MUNGE))
+               ? header + strlen(MUNGE)
+               : NULL;
+}
+
+static bool is_listed(const json_t *groups, gid_t group)
+{
+    json_t *v;
+    size_t k;
+
+    json_array_foreach (groups, k, v) {
+        if (group != (gid_t)-1 && json_integer_value(v) == (json_int_t)group)
+            return true;
+    }
+    return false;
+}
+
+void identity_of_credential(const struct identity *i, const json_t *opened, const char *method,
+                            const char *path, struct asker *ret)
+{
+    const char *text = json_string_value(json_object_get(opened, "text"));
+    const char *user = json_string_value(json_object_get(opened, "user"));
+    const json_t *uid = json_object_get(opened, "uid");
+    size_t n = strlen(method);
+
+    *ret = (struct asker){0};
+    if (!text || !json_is_integer(uid) || strncmp(text, method, n) != 0 || text[n] != ' ' ||
+        !streq(text + n + 1, path))
+        return;
+    ret->known = true;
+    ret->uid = (uid_t)json_integer_value(uid);
+    ret->is_operator =
+        is_operator_uid(i, ret->uid) || is_listed(json_object_get(opened, "groups"), i->operators);
+    if (user)
+        str_sanitize(ret->name, sizeof(ret->name), user, strlen(user));
+    else
+        STR_PRINTF(ret->name, "uid %u", (unsigned)ret->uid);
 }
 
 static void take_token(const struct identity *i, const struct token *t, struct asker *ret)

@@ -8,6 +8,8 @@
 #include "api/access.h"
 #include "api/api.h"
 
+#include <jansson.h>
+
 struct identity;
 
 int identity_new(const struct api_config *c, struct identity **ret, struct err *e);
@@ -21,6 +23,12 @@ bool identity_set_admin(struct identity *i, uid_t admin);
 
 /* Of a connected Unix socket. */
 void identity_of_socket(const struct identity *i, int fd, struct asker *ret);
+
+/* "MUNGE CREDENTIAL", of which this is the credential; NULL: it is none, or none is taken. */
+const char *identity_credential(const struct identity *i, const char *header);
+/* Of what reknit-seal says of a credential, which must be made for this very request. */
+void identity_of_credential(const struct identity *i, const json_t *opened, const char *method,
+                            const char *path, struct asker *ret);
 
 /* Of an Authorization header, NULL = there is none. ret->known = false: nobody. */
 void identity_of_header(const struct identity *i, const char *header, struct asker *ret);

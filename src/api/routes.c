@@ -135,7 +135,10 @@ void route_answer(struct desk *d, const struct api_request *r, struct api_answer
     } else if (!r->asker->known) {
         answer_error(ret, 401, "who are you? A token or credential is wanted");
     } else if (route->operators && !r->asker->is_operator) {
-        answer_error(ret, 403, "for operators only");
+        answer_error(
+            ret, 403,
+            "for operators only: root, the scheduler's user, reknitd's own, and the group that "
+            "'operators' in reknitd.yaml names");
     } else {
         route->fn(d, r, &params, ret);
     }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/str.h"
 
 #include <ctype.h>
@@ -12,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef HAVE_MUNGE
+#include <munge.h>
+#endif
 
 #define ANSWER_MAX   ((size_t)64 << 20)
 #define PATIENCE_S   30L
@@ -33,9 +37,22 @@ static const char *socket_path(void)
     return s && s[0] ? s : CLIENT_SOCKET;
 }
 
+/* Another host's daemon: "http://controller:6820"; "" = the one on this host. */
+static const char *server(void)
+{
+    const char *s = getenv("REKNIT_SERVER");
+
+    return s ? s : "";
+}
+
+static const char *where(void)
+{
+    return *server() ? server() : socket_path();
+}
+
 bool client_has_socket(void)
 {
-    return access(socket_path(), F_OK) == 0;
+    return *server() || access(socket_path(), F_OK) == 0;
 }
 
 void client_escape(const char *text, char *ret, size_t size)
@@ -89,6 +106,10 @@ static size_t take_stream(char *data, size_t one, size_t n, void *ctx)
 
 static int no_answer(CURLcode code, struct err *e)
 {
+    if (*server() && code != CURLE_OPERATION_TIMEDOUT)
+        return err_set(e, code == CURLE_COULDNT_CONNECT ? -ECONNREFUSED : -EIO,
+                       "no reknitd answers at %s (%s), which REKNIT_SERVER names", server(),
+                       curl_easy_strerror(code));
     if (code == CURLE_COULDNT_CONNECT)
         return err_set(e, -ECONNREFUSED,
                        "no reknitd answers at %s (%s). Does it run (systemctl status reknitd)? "
@@ -97,8 +118,8 @@ static int no_answer(CURLcode code, struct err *e)
                        client_has_socket() ? "nobody listens there, or you may not connect"
                                            : "there is no such socket");
     if (code == CURLE_OPERATION_TIMEDOUT)
-        return err_set(e, -ETIMEDOUT, "reknitd at %s did not answer in time", socket_path());
-    return err_set(e, -EIO, "reknitd at %s: %s", socket_path(), curl_easy_strerror(code));
+        return err_set(e, -ETIMEDOUT, "reknitd at %s did not answer in time", where());
+    return err_set(e, -EIO, "reknitd at %s: %s", where(), curl_easy_strerror(code));
 }
 
 static int status_errno(long status)
@@ -133,18 +154,78 @@ static int read_answer(const struct transfer *t, long status, json_t **ret, stru
     return r;
 }
 
-static CURL *prepare(const char *path, struct transfer *t, struct curl_slist *headers)
+#define TOKEN_MAX 4096
+
+/* The first word of the file; "" = none. */
+static void read_token(char ret[TOKEN_MAX])
 {
-    _cleanup_(freep) char *url = xasprintf("http://reknitd%s", path);
+    const char *path = getenv("REKNIT_TOKEN_FILE");
+    _cleanup_(fclosep) FILE *f = path && *path ? fopen(path, "re") : NULL;
+    size_t n = f ? fread(ret, 1, TOKEN_MAX - 1, f) : 0;
+
+    ret[n] = '\0';
+    ret[strcspn(ret, " \t\r\n")] = '\0';
+}
+
+/* Made for this one request: "GET /v1/jobs". NULL: MUNGE does not work here. */
+static char *make_credential(CURL *c, const char *method, const char *path)
+{
+#ifdef HAVE_MUNGE
+    const char *munged = getenv("REKNIT_MUNGE_SOCKET");
+    munge_ctx_t ctx = munge_ctx_create();
+    char *plain = curl_easy_unescape(c, path, (int)strcspn(path, "?"), NULL), *credential = NULL;
+    _cleanup_(freep) char *text = xasprintf("%s %s", method, plain ? plain : "");
+
+    curl_free(plain);
+    if (munged && *munged)
+        munge_ctx_set(ctx, MUNGE_OPT_SOCKET, munged);
+    munge_encode(&credential, ctx, text, (int)strlen(text));
+    munge_ctx_destroy(ctx);
+    return credential;
+#else
+    return NULL;
+#endif
+}
+
+/* Who we are, for a daemon that no kernel tells. */
+static struct curl_slist *add_proof(CURL *c, const char *method, const char *path,
+                                    struct curl_slist *headers)
+{
+    _cleanup_(freep) char *credential = NULL, *line = NULL;
+    char token[TOKEN_MAX];
+
+    if (!*server())
+        return headers;
+    read_token(token);
+    if (!*token)
+        credential = make_credential(c, method, path);
+    if (!*token && !credential)
+        log_warning("MUNGE does not work here, and REKNIT_TOKEN_FILE names no token");
+    if (*token || credential)
+        line = xasprintf("Authorization: %s %s", *token ? "Bearer" : "MUNGE",
+                         *token ? token : credential);
+    return line ? curl_slist_append(headers, line) : headers;
+}
+
+static CURL *prepare(const char *method, const char *path, struct transfer *t,
+                     struct curl_slist **headers)
+{
+    _cleanup_(freep) char *url = xasprintf("%s%s", *server() ? server() : "http://reknitd", path);
+    const char *ca = getenv("REKNIT_CA_CERT");
     CURL *c = curl_easy_init();
 
     if (!c)
         return NULL;
-    curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, socket_path());
+    *headers = add_proof(c, method, path, *headers);
+    if (!*server())
+        curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, socket_path());
+    if (ca && *ca)
+        curl_easy_setopt(c, CURLOPT_CAINFO, ca);
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(c, CURLOPT_URL, url);
     curl_easy_setopt(c, CURLOPT_PROXY, ""); /* whatever the environment says */
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, *headers);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, t->fn ? take_stream : take);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
     return c;
@@ -155,7 +236,7 @@ static int ask(const char *path, const char *body, json_t **ret, struct err *e)
 {
     struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
     struct transfer t = {0};
-    CURL *c = prepare(path, &t, headers);
+    CURL *c = prepare(body ? "POST" : "GET", path, &t, &headers);
     CURLcode code = c ? CURLE_OK : CURLE_FAILED_INIT;
     long status = 0;
     int r;
@@ -193,7 +274,7 @@ int client_follow(const char *path, bool (*fn)(void *ctx, const char *data), voi
 {
     struct curl_slist *headers = curl_slist_append(NULL, "Accept: text/event-stream");
     struct transfer t = {.fn = fn, .ctx = ctx};
-    CURL *c = prepare(path, &t, headers);
+    CURL *c = prepare("GET", path, &t, &headers);
     CURLcode code = c ? CURLE_OK : CURLE_FAILED_INIT;
     long status = 0;
     int r;

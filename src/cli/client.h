@@ -2,8 +2,9 @@
 #ifndef REKNIT_CLI_CLIENT_H
 #define REKNIT_CLI_CLIENT_H
 
-/* Asks reknitd, over its Unix socket: $REKNIT_SOCKET, or the usual one. docs/openapi.json says what
- * can be asked. */
+/* Asks reknitd, over its Unix socket: $REKNIT_SOCKET, or the usual one; or at $REKNIT_SERVER, a URL
+ * of another host, with the token of $REKNIT_TOKEN_FILE or a MUNGE credential. docs/openapi.json
+ * says what can be asked. */
 
 #include "base/err.h"
 

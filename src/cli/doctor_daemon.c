@@ -186,13 +186,13 @@ static void look_at_its_config(struct doctor *d, const json_t *health)
         return; /* we may not know */
     STR_PRINTF(ours, "%016" PRIx64, daemon_config_hash(d->config));
     if (!streq(file, d->config_path))
-        doctor_row(d, DOCTOR_WARN, "its configuration", "give doctor --config that file",
+        doctor_row(d, DOCTOR_WARN, "its config", "give doctor --config that file",
                    "it is that of %s, not of %s", file, d->config_path);
     else if (!streq(hash, ours))
-        doctor_row(d, DOCTOR_WARN, "its configuration", "systemctl reload reknitd",
+        doctor_row(d, DOCTOR_WARN, "its config", "systemctl reload reknitd",
                    "it is another one than %s and its drop-ins say now", file);
     else
-        doctor_row(d, DOCTOR_OK, "its configuration", NULL, "it is what %s says now", file);
+        doctor_row(d, DOCTOR_OK, "its config", NULL, "it is what %s says now", file);
 }
 
 void doctor_daemon(struct doctor *d)

@@ -25,12 +25,13 @@ enum { OPTION_CONFIG = OPTION_FIRST, OPTION_DRY_RUN };
 static const struct option options[] = {
     {"config", required_argument, NULL, OPTION_CONFIG},
     {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
+    {"format", required_argument, NULL, OPTION_FORMAT},
     OPTIONS_COMMON_END,
 };
 
 struct releaser {
     struct ask_adapter *adapter;
-    bool dry_run;
+    bool dry_run, json;
     unsigned released, failed;
 };
 
@@ -58,6 +59,22 @@ static json_t *request_for(const json_t *job)
                      "admin_comment");
 }
 
+static void print_released(const struct releaser *r, const char *name, const char *when,
+                           json_int_t until)
+{
+    json_t *j;
+
+    if (!r->json) {
+        printf("job %s %s: held by Reknit until %s\n", name,
+               r->dry_run ? "would be released" : "is released", when);
+        return;
+    }
+    j = json_pack("{s:s, s:b, s:I}", "job", name, "released", !r->dry_run, "held_until_us", until);
+    json_dumpf(j, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    json_decref(j);
+}
+
 static void release(struct releaser *r, const json_t *job, usec_t until)
 {
     const char *label = json_string_value(json_object_get(job, "label"));
@@ -72,8 +89,7 @@ static void release(struct releaser *r, const json_t *job, usec_t until)
         return;
     }
     r->released++;
-    printf("job %s %s: held by Reknit until %s\n", name,
-           r->dry_run ? "would be released" : "is released", when);
+    print_released(r, name, when, (json_int_t)until);
 }
 
 static int release_all(struct releaser *r)
@@ -127,6 +143,8 @@ static int run_release_stale(int argc, char **argv)
             config = optarg;
         else if (opt == OPTION_DRY_RUN)
             r.dry_run = true;
+        else if (opt == OPTION_FORMAT && options_format(&verb_release_stale, optarg, &r.json) == 0)
+            continue;
         else
             return EXIT_USAGE;
     }
@@ -145,7 +163,7 @@ static int run_release_stale(int argc, char **argv)
 const struct verb verb_release_stale = {
     .name = "release-stale",
     .summary = "free jobs that a reknitd which is gone still holds",
-    .help = "usage: reknit release-stale [--dry-run] [--config FILE]\n"
+    .help = "usage: reknit release-stale [--dry-run] [--config FILE] [--format text|json]\n"
             "\n"
             "Frees each job of the cluster that Reknit holds and should have let go by now.\n"
             "reknitd does that itself; this is for when it is gone, and works without it. A\n"
@@ -153,9 +171,10 @@ const struct verb verb_release_stale = {
             "alone. reknit-release-stale.timer runs it every few minutes. It needs to be\n"
             "SlurmUser or root.\n"
             "\n"
-            "  --dry-run       says what it would free\n"
-            "  --config FILE   reknitd's configuration, for its adapter\n"
-            "                  (default: /etc/reknit/reknitd.yaml)\n"
+            "  --dry-run            says what it would free\n"
+            "  --config FILE        reknitd's configuration, for its adapter\n"
+            "                       (default: /etc/reknit/reknitd.yaml)\n"
+            "  --format text|json   json: one object for each job\n"
             "\n"
             "Exit status: 0 done, 1 a job could not be freed or the scheduler not be asked,\n"
             "2 wrong usage.\n",

@@ -45,7 +45,7 @@ static int print_proposal(void *ctx, json_t *v)
         putchar('\n');
         return 0;
     }
-    printf("%s  %s, decision %" PRId64 ": %s (%s)\n", cluster_text(v, "key"),
+    printf("%s  %s, decision %" PRId64 ": %s\n    %s\n", cluster_text(v, "key"),
            cluster_text(v, "name"), cluster_number(d, "seq", 0), cluster_text(d, "action"),
            cluster_text(d, "why"));
     return 0;

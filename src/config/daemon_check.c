@@ -279,12 +279,12 @@ static int check_api(const struct daemon_config *c, struct err *e)
                        *c->api.tls_cert ? "tls_key" : "tls_cert");
     if (!*c->api.listen)
         return 0;
-    if (!*c->api.token_file)
+    if (!*c->api.token_file && !c->api.munge)
         return err_set(e, -EINVAL,
                        "api.listen: nobody could be told from anybody else: it needs "
-                       "token_file");
+                       "token_file, or munge: true");
     parse_listen(c->api.listen, &local);
-    if (!local && !tls)
+    if (!local && !tls && *c->api.token_file)
         return err_set(e, -EINVAL,
                        "api.listen: other hosts reach %s, and tokens would pass in "
                        "the clear: it needs tls_cert and tls_key, or an address of "
@@ -381,6 +381,18 @@ static void doubt_secret(const struct doubter *d, const char *key, const char *p
         doubt(d, "%s: %s is readable for everybody: chmod o-rwx", key, path);
 }
 
+/* A credential shows who asks, and hides nothing. */
+static void doubt_munge(const struct doubter *d)
+{
+    bool local = true;
+
+    if (!d->c->api.munge || !*d->c->api.listen || *d->c->api.tls_cert)
+        return;
+    parse_listen(d->c->api.listen, &local);
+    if (!local)
+        doubt(d, "api.munge: without tls_cert and tls_key, answers can be read on the way");
+}
+
 static bool some_act(const struct daemon_config *c)
 {
     bool act = c->mode == MODE_ACT;
@@ -403,6 +415,7 @@ void daemon_config_doubts(const struct daemon_config *c, void (*fn)(void *ctx, c
     doubt_secret(&d, "webhook.token_file", c->webhook.token_file);
     if (some_act(c) && c->brakes.actions_per_hour == 0 && c->brakes.actions_per_partition_hour == 0)
         doubt(&d, "brakes: nothing limits the actions of an hour");
+    doubt_munge(&d);
     if (c->webhook.exposed)
         doubt(&d, "webhook.url: it is a secret, and the file that has it is readable for "
                   "everybody: chmod o-rwx");

@@ -76,6 +76,7 @@ struct daemon_config {
         char socket[CONFIG_TEXT_MAX];
         char listen[CONFIG_TEXT_MAX]; /* address:port; "" = not on TCP */
         char tls_cert[CONFIG_TEXT_MAX], tls_key[CONFIG_TEXT_MAX], token_file[CONFIG_TEXT_MAX];
+        bool munge; /* credentials are taken on TCP */
     } api;
     struct {
         char listen[CONFIG_TEXT_MAX]; /* address:port; "" = no agents */

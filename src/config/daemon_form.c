@@ -54,7 +54,8 @@ static const char *auth_word(int i)
     X(api, listen, KEY_TEXT, NULL)                                                                 \
     X(api, tls_cert, KEY_TEXT, NULL)                                                               \
     X(api, tls_key, KEY_TEXT, NULL)                                                                \
-    X(api, token_file, KEY_TEXT, NULL)
+    X(api, token_file, KEY_TEXT, NULL)                                                             \
+    X(api, munge, KEY_FLAG, NULL)
 
 #define AGENTS_KEYS(X)                                                                             \
     X(agents, listen, KEY_TEXT, NULL)                                                              \

@@ -103,8 +103,25 @@ static void get_status(void *ctx, struct api_status *ret)
         ret->adapter = ret->adapter_ok ? "connected" : "starting";
 }
 
-static struct api_config api_config_of(const struct daemon_config *c)
+/* Where munged listens is read once: another place wants a restart. */
+static void find_seal(struct daemon *d)
 {
+    const char *socket = d->config->agents.munge_socket;
+    size_t n = 0;
+
+    STR_PRINTF(d->seal_path, "%s/reknit-seal", d->programs);
+    d->seal[n++] = d->seal_path;
+    if (*socket) {
+        d->seal[n++] = "--munge-socket";
+        d->seal[n++] = socket;
+    }
+    d->seal[n] = NULL;
+}
+
+static struct api_config api_config_of(const struct daemon *d)
+{
+    const struct daemon_config *c = d->config;
+
     return (struct api_config){
         .socket = c->api.socket,
         .listen = c->api.listen,
@@ -112,6 +129,8 @@ static struct api_config api_config_of(const struct daemon_config *c)
         .tls_key = c->api.tls_key,
         .token_file = c->api.token_file,
         .operators = c->operators,
+        .munge = c->api.munge,
+        .seal = d->seal,
     };
 }
 
@@ -136,7 +155,7 @@ void face_learn(struct daemon *d)
 
 int face_reload(struct daemon *d, struct err *e)
 {
-    struct api_config config = api_config_of(d->config);
+    struct api_config config = api_config_of(d);
 
     return api_reload(d->api, &config, e);
 }
@@ -144,7 +163,7 @@ int face_reload(struct daemon *d, struct err *e)
 int face_new(struct daemon *d, struct err *e)
 {
     const struct daemon_config *c = d->config;
-    struct api_config config = api_config_of(c);
+    struct api_config config;
     char path[PATH_MAX];
     struct api_backend backend = {.model = get_model,
                                   .now = get_now,
@@ -153,6 +172,8 @@ int face_new(struct daemon *d, struct err *e)
                                   .agents = get_agents,
                                   .journal = path};
 
+    find_seal(d);
+    config = api_config_of(d);
     STR_PRINTF(path, "%s/" JOURNAL_NAME, c->state_dir);
     return api_new(d->event, &config, &backend, d, &d->api, e);
 }

@@ -6,6 +6,7 @@
  *
  *   {"id":1,"seal":"text"}         {"id":1,"sealed":"MUNGE:..."}
  *   {"id":2,"open":"MUNGE:..."}    {"id":2,"text":"text","uid":0,"from":"10.0.0.7"}
+ *   ... ,"names":true              ... ,"user":"root","groups":[0]: what this host knows of it
  *   {"id":3,"resolve":"n7"}        {"id":3,"addresses":["10.0.0.7"]}
  *   what cannot be done            {"id":4,"error":"why","bad":true}
  *
@@ -21,8 +22,10 @@
 
 #include <arpa/inet.h>
 #include <getopt.h>
+#include <grp.h>
 #include <jansson.h>
 #include <netdb.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -51,6 +54,7 @@ static const struct option options[] = {
 };
 
 #define ADDRESSES_MAX 16
+#define GROUPS_MAX    1024
 
 struct sealer_state {
     struct key *key; /* NULL = MUNGE */
@@ -146,6 +150,35 @@ static json_t *open_sealed(const struct sealer_state *s, const char *sealed)
     return json_pack("{s:s, s:i}", "text", text, "uid", 0);
 }
 
+/* May hang, as a directory service may. */
+static void add_names(json_t *j)
+{
+    const json_t *uid = json_object_get(j, "uid");
+    const struct passwd *p = uid ? getpwuid((uid_t)json_integer_value(uid)) : NULL;
+    gid_t groups[GROUPS_MAX];
+    int n = GROUPS_MAX;
+    json_t *list;
+
+    if (!p)
+        return;
+    list = json_array();
+    if (getgrouplist(p->pw_name, p->pw_gid, groups, &n) < 0)
+        n = 0;
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(groups[i]));
+    json_object_set_new(j, "groups", list);
+    json_object_set_new(j, "user", json_string(p->pw_name));
+}
+
+static json_t *open_named(const struct sealer_state *s, const json_t *request, const char *sealed)
+{
+    json_t *j = open_sealed(s, sealed);
+
+    if (json_is_true(json_object_get(request, "names")))
+        add_names(j);
+    return j;
+}
+
 static json_t *resolve(const char *name)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
@@ -173,7 +206,7 @@ static json_t *answer(const struct sealer_state *s, const json_t *request)
     if ((text = json_string_value(json_object_get(request, "seal"))))
         return seal(s, text);
     if ((text = json_string_value(json_object_get(request, "open"))))
-        return open_sealed(s, text);
+        return open_named(s, request, text);
     if ((text = json_string_value(json_object_get(request, "resolve"))))
         return resolve(text);
     return complain("a request that is not known", false);

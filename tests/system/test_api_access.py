@@ -11,6 +11,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import time
 
 import pytest
 
@@ -204,12 +205,12 @@ def test_a_daemon_with_an_old_configuration_is_seen(site, reknit):
         said = json.loads(reknit("doctor", "--config", site.daemon.config, "--format", "json").stdout)
         return next((r for r in said["checks"] if r["check"] == name), None)
 
-    assert row("its configuration")["state"] == "ok"
+    assert row("its config")["state"] == "ok"
     site.daemon.configure(api=site.api(), poll="2s")
-    stale = row("its configuration")
+    stale = row("its config")
     assert stale["state"] == "warn" and stale["mend"] == "systemctl reload reknitd"
     site.daemon.reload()
-    assert row("its configuration")["state"] == "ok"
+    assert row("its config")["state"] == "ok"
 
 
 def test_drop_ins_lie_beside_a_configuration_given_by_hand(tmp_path, world, site):
@@ -231,3 +232,94 @@ def test_drop_ins_lie_beside_a_configuration_given_by_hand(tmp_path, world, site
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
+
+
+@pytest.fixture
+def munged(tmp_path):
+    """A munged of this test; its socket."""
+    if not shutil.which("munged", path="/usr/sbin:/usr/bin"):
+        pytest.skip("no munged")
+    folder = tmp_path / "munge"
+    folder.mkdir(mode=0o755)
+    (folder / "key").write_bytes(os.urandom(64))
+    (folder / "key").chmod(0o600)
+    process = subprocess.Popen([
+        "/usr/sbin/munged", "--foreground", "--force", f"--socket={folder}/socket", f"--key-file={folder}/key",
+        f"--pid-file={folder}/pid", f"--seed-file={folder}/seed", f"--log-file={folder}/log", "--num-threads=1"],
+        stderr=subprocess.DEVNULL)
+    wait_for((folder / "socket").exists, "munged")
+    yield folder / "socket", process
+    if process.poll() is None:
+        process.terminate()
+    process.wait(20)
+
+
+def credential(munge_socket, text, uid=0):
+    def become():
+        os.setuid(uid)
+    return subprocess.run(["munge", "--socket", munge_socket, "--string", text], preexec_fn=become, check=True,
+                          capture_output=True, text=True, timeout=20).stdout.strip()
+
+
+def test_munge(tmp_path, world, munged, reknit):
+    munge_socket, process = munged
+    port = free_port()
+    daemon = Daemon(tmp_path, world, api={"listen": f"127.0.0.1:{port}", "munge": True},
+                    agents={"munge_socket": str(munge_socket)})
+
+    def ask(path, header=None, method="GET"):
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        c.request(method, path, None, {"Authorization": header} if header else {})
+        r = c.getresponse()
+        text = r.read().decode()
+        c.close()
+        return r.status, json.loads(text) if text.startswith("{") else text
+
+    try:
+        daemon.until("/v1/health", lambda a: a["ok"])
+        world.submit(n_nodes=1, comment="reknit", name="hers", user="alice", uid=ALICE, runs=[(600, "completed", 0)])
+        world.submit(n_nodes=1, comment="reknit", name="his", user="bob", uid=ALICE + 1, runs=[(600, "completed", 0)])
+        daemon.until("/v1/jobs", lambda a: len(a["jobs"]) == 2)
+        assert ask("/v1/jobs")[0] == 401
+        hers = credential(munge_socket, "GET /v1/jobs", ALICE)
+        assert [j["name"] for j in ask("/v1/jobs?limit=5", f"MUNGE {hers}")[1]["jobs"]] == ["hers"]
+        assert ask("/v1/jobs", f"MUNGE {hers}")[0] == 401  # it is good once
+        for text, path in (("GET /v1/jobs", "/v1/health"), ("POST /v1/jobs", "/v1/jobs"), ("", "/v1/jobs"),
+                           ("GET /v1/job", "/v1/jobs"), ("GET /v1/jobs/", "/v1/jobs")):
+            assert ask(path, f"MUNGE {credential(munge_socket, text, ALICE)}")[0] == 401, text
+        for odd in ("MUNGE ", "MUNGE x", "MUNGE \xff", "MUNGE " + "A" * 8000, "munge x"):
+            assert ask("/v1/jobs", odd)[0] == 401
+        assert ask("/v1/freeze", f"MUNGE {credential(munge_socket, 'POST /v1/freeze', ALICE)}", "POST")[0] == 403
+        assert ask("/v1/freeze", f"MUNGE {credential(munge_socket, 'POST /v1/freeze')}", "POST")[0] == 200
+        assert daemon.ask("/v1/health")[1]["frozen"] is True
+
+        env = {**os.environ, "REKNIT_SERVER": f"http://127.0.0.1:{port}", "REKNIT_MUNGE_SOCKET": str(munge_socket)}
+        done = reknit("jobs", "--cluster", "--format", "json", env=env)
+        assert len(done.stdout.splitlines()) == 2, done.stderr
+        assert reknit("thaw", env=env).returncode == 0
+        wrong = reknit("jobs", "--cluster", env={**env, "REKNIT_MUNGE_SOCKET": str(tmp_path / "no")})
+        assert wrong.returncode == 1 and "MUNGE" in wrong.stderr
+
+        process.terminate()  # nobody is known then, and nothing hangs
+        process.wait(20)
+        began = time.monotonic()
+        assert ask("/v1/jobs", "MUNGE MUNGE:AwQFAAAAAA==:")[0] == 401
+        assert daemon.ask("/v1/health")[0] == 200 and time.monotonic() - began < 50
+        daemon.stop()
+    finally:
+        daemon.process.kill()
+        daemon.process.wait()
+
+
+def test_a_token_for_the_command(site, reknit, tmp_path):
+    """On a host without the socket."""
+    mine = tmp_path / "mine"
+    mine.write_text(f"{OTHER}\n")
+    env = {**os.environ, "REKNIT_SERVER": f"https://127.0.0.1:{site.port}", "REKNIT_TOKEN_FILE": str(mine),
+           "REKNIT_CA_CERT": str(site.cert)}
+    assert reknit("freeze", env=env).returncode == 0
+    assert site.daemon.ask("/v1/health")[1]["frozen"] is True
+    untrusted = reknit("thaw", env={**env, "REKNIT_CA_CERT": ""})
+    assert untrusted.returncode == 1 and "which REKNIT_SERVER names" in untrusted.stderr
+    mine.write_text("x" * 30)
+    assert reknit("thaw", env=env).returncode == 1

@@ -117,8 +117,6 @@ def test_a_missing_or_bad_value_is_named(reknit):
         result = reknit(verb, option)
         assert result.returncode == 2, verb
         assert result.stderr.startswith(f"reknit {verb}: {option} needs a value\n"), verb
-        if verb == "release-stale":
-            continue  # has no --format
         result = reknit(verb, "--format", "yaml")
         assert result.returncode == 2, verb
         assert f"reknit {verb}: --format is text or json, not 'yaml'\n" in result.stderr, verb

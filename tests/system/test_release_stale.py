@@ -37,6 +37,8 @@ def test_only_our_holds_that_are_past_are_freed(release, world):
     dry = release("--dry-run")
     assert dry.returncode == 0 and dry.stdout.startswith(f"job {stale} would be released: held by Reknit until ")
     assert world.job(stale)["held"]
+    told = json.loads(release("--dry-run", "--format", "json").stdout)
+    assert told["job"] == stale and told["released"] is False and told["held_until_us"] % 1000000 == 0
     done = release()
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1 and done.stdout.startswith(f"job {stale} is released: ")

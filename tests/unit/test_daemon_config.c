@@ -82,7 +82,8 @@ static const char everything[] =
     "aps_comments: false\ncluster: alpha\nstate_dir: /srv/it's\npoll: 1500ms\nspawner: ''\n"
     "operators: hpc-ops\nfence: [/sbin/fence, -n, '{node}']\nlog_level: debug\n"
     "adapter: {command: [/usr/libexec/x, --fake], timeout: 2s}\n"
-    "api: {socket: /tmp/s, listen: '[::]:99', tls_cert: /c, tls_key: /k, token_file: /t}\n"
+    "api: {socket: /tmp/s, listen: '[::]:99', tls_cert: /c, tls_key: /k, token_file: /t, munge: "
+    "true}\n"
     "agents: {listen: '10.0.0.1:7', auth: key, key_file: /key, munge_socket: /munge}\n"
     "webhook: {url: 'https://hooks.example/x', token_file: /w, ca_cert: /c, mode: observe}\n"
     "brakes: {actions_per_hour: 1, actions_per_partition_hour: 2, exclusions_per_node_hour: 3, "
@@ -226,7 +227,7 @@ static void faults_of_the_whole_are_named(void **state)
         {"rules:\n- mode: act\n- policy: big\n",
          "d.yaml:3: policy: none called 'big' is defined under 'policies'"},
         {"api: {listen: '0.0.0.0:80'}\n",
-         "api.listen: nobody could be told from anybody else: it needs token_file"},
+         "api.listen: nobody could be told from anybody else: it needs token_file, or munge: true"},
         {"api: {listen: '0.0.0.0:80', token_file: /t}\n",
          "api.listen: other hosts reach 0.0.0.0:80, and tokens would pass in the clear: it needs "
          "tls_cert and tls_key, or an address of this host"},
