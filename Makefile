@@ -6,7 +6,7 @@
 #   make test       every test; the last line says how many passed
 #   make demo       a real 4-rank PyTorch job, broken twice, brought to its end
 #   make cluster    a real Slurm of 16 nodes with Reknit, on this machine, as root, until Ctrl-C
-#   make bench      speed and memory against wc, grep and ripgrep
+#   make bench      speed, memory and delays beside their budgets, as one table
 #   make soak       the kill tests, ten times as many, and each fuzzer for two minutes
 #   make coverage   line coverage; fails when that of src/core is below 95 %
 #   make format     clang-format over all sources
@@ -44,7 +44,7 @@ cluster: deps-build+cluster
 
 bench: deps-build+bench
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
-	@status=0; for bench in bench/scan bench/relay build/bench/core_load; do echo "== $$bench"; $$bench || status=1; done; exit $$status
+	@bench/run
 
 soak: deps-build+test+demo+cluster
 	@tools/build build -Dprefix=$(abspath $(PREFIX))
