@@ -5,6 +5,7 @@
 
 #include "cli/ask_adapter.h"
 #include "cli/doctor.h"
+#include "cli/reserved.h"
 #include "config/terms.h"
 
 #include <errno.h>
@@ -207,6 +208,32 @@ static void look_at_jobs(struct talk *t)
     doctor_logs(t->d, jobs);
 }
 
+/* They end by themselves; until then they keep nodes from others. */
+static void look_at_reservations(struct talk *t)
+{
+    json_t *jobs = json_incref(json_object_get(ask(t, "jobs"), "jobs"));
+    const json_t *list = json_object_get(ask(t, "reservations"), "reservations");
+    _cleanup_strbuf_ struct strbuf stale = {0};
+    char name[64];
+    size_t i;
+    json_t *v;
+
+    json_array_foreach (list, i, v) {
+        const char *text = json_string_value(json_object_get(v, "name"));
+
+        if (!reservation_is_stale(v, jobs))
+            continue;
+        str_sanitize(name, sizeof(name), text, strlen(text));
+        strbuf_addf(&stale, "%s%s", stale.len > 0 ? ", " : "", name);
+    }
+    if (stale.len > 0)
+        doctor_row(t->d, DOCTOR_WARN, "reservations", "reknit release-stale",
+                   "kept for jobs that do not need them: %s", strbuf_str(&stale));
+    else if (list)
+        doctor_row(t->d, DOCTOR_OK, "reservations", NULL, "none is left over");
+    json_decref(jobs);
+}
+
 void doctor_slurm(struct doctor *d)
 {
     struct talk t = {.d = d};
@@ -226,6 +253,7 @@ void doctor_slurm(struct doctor *d)
         look_at_clock(&t);
         look_at_scheduler(&t);
         look_at_jobs(&t);
+        look_at_reservations(&t);
     }
     ask_adapter_free(t.adapter);
 }

@@ -5,6 +5,8 @@
  *
  *   {"reknit": {"held_until": 1796035923}}
  *
+ * A reservation of ours, that keeps a job's nodes, is stale when that job runs again, or will not.
+ *
  * After that anybody may free it; a timer does. Others' holds have no such note, and are left
  * alone. It asks the adapter itself: it must work exactly when reknitd does not. */
 
@@ -12,6 +14,7 @@
 #include "base/log.h"
 #include "cli/ask_adapter.h"
 #include "cli/options.h"
+#include "cli/reserved.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -92,6 +95,45 @@ static void release(struct releaser *r, const json_t *job, usec_t until)
     print_released(r, name, when, (json_int_t)until);
 }
 
+static void give_back(struct releaser *r, const json_t *reservation)
+{
+    const char *text = json_string_value(json_object_get(reservation, "name"));
+    json_t *request =
+        json_pack("{s:s, s:O}", "op", "unreserve", "name", json_object_get(reservation, "name"));
+    struct err e = {0};
+    char name[64];
+
+    str_sanitize(name, sizeof(name), text, strlen(text));
+    if (r->dry_run)
+        json_decref(request);
+    else if (!ask_adapter(r->adapter, request, &e)) {
+        r->failed++;
+        log_error("reservation %s, of Reknit, cannot be deleted: %s", name, e.text);
+        return;
+    }
+    r->released++;
+    printf("reservation %s %s: its job does not need it\n", name,
+           r->dry_run ? "would be deleted" : "is deleted");
+}
+
+static void give_back_all(struct releaser *r, const json_t *jobs)
+{
+    json_t *list, *v;
+    struct err e = {0};
+    size_t i;
+
+    list = json_incref(json_object_get(
+        ask_adapter(r->adapter, json_pack("{s:s}", "op", "reservations"), &e), "reservations"));
+    if (!list) {
+        r->failed++;
+        log_error("the reservations cannot be listed: %s", e.text);
+    }
+    json_array_foreach (list, i, v)
+        if (reservation_is_stale(v, jobs))
+            give_back(r, v);
+    json_decref(list);
+}
+
 static int release_all(struct releaser *r)
 {
     json_t *jobs, *job;
@@ -111,6 +153,7 @@ static int release_all(struct releaser *r)
         if (until > 0 && until < now / USEC_PER_SEC)
             release(r, job, until * USEC_PER_SEC);
     }
+    give_back_all(r, jobs);
     json_decref(jobs);
     return r->failed > 0 ? EXIT_TROUBLE : EXIT_OK;
 }
@@ -168,8 +211,9 @@ const struct verb verb_release_stale = {
             "Frees each job of the cluster that Reknit holds and should have let go by now.\n"
             "reknitd does that itself; this is for when it is gone, and works without it. A\n"
             "hold of Reknit's has a note in the job's AdminComment; others' holds are left\n"
-            "alone. reknit-release-stale.timer runs it every few minutes. It needs to be\n"
-            "SlurmUser or root.\n"
+            "alone. Deletes reservations of Reknit's (reknit-JOB-RESTARTS) whose job does not\n"
+            "need them, too. reknit-release-stale.timer runs it every few minutes. It needs\n"
+            "to be SlurmUser or root.\n"
             "\n"
             "  --dry-run            says what it would free\n"
             "  --config FILE        reknitd's configuration, for its adapter\n"

@@ -45,9 +45,13 @@ static uint32_t highest_beside(const struct daemon *d, const struct sched_job *r
     return b.highest;
 }
 
+/* Of those of equal priority, the one that was queued again comes last. */
 bool place_is_outranked(const struct daemon *d, const struct sched_job *r)
 {
-    return r->state == SCHED_PENDING && r->restarts > 0 && highest_beside(d, r) > r->priority;
+    uint32_t highest =
+        r->state == SCHED_PENDING && r->restarts > 0 && !r->held ? highest_beside(d, r) : 0;
+
+    return highest > 0 && highest >= r->priority;
 }
 
 uint32_t place_before_all(const struct daemon *d, const struct sched_job *r)

@@ -84,7 +84,7 @@ class World:
     def __init__(self, nodes=4, clock=time.time, complete_s=0.0, launch_race=False, config=None):
         self.clock, self.complete_s, self.launch_race = clock, complete_s, launch_race
         self.config = {**CONFIG, **(config or {})}
-        self.jobs, self.nodes, self.plans, self.faults = {}, {}, {}, []
+        self.jobs, self.nodes, self.plans, self.faults, self.reserved = {}, {}, {}, [], {}
         self.done = []  # the requests that were carried out, in order
         self.lock = threading.RLock()
         self.last_id = 0
@@ -259,7 +259,7 @@ class World:
                                 "allow_accounts": "", "allow_qos": ""}]}
 
     def op_reservations(self, request, session):
-        return {"reservations": []}
+        return {"reservations": list(self.reserved.values())}
 
     def op_config(self, request, session):
         return {"config": self.config}
@@ -366,6 +366,20 @@ class World:
         if value is not None:
             there["reknit"] = value
         return json.dumps(there, separators=(",", ":")) if there else ""
+
+    def op_reserve(self, request, session):
+        name, nodes = request.get("name"), request.get("nodes")
+        if not str(name).startswith("reknit-") or not nodes or not set(nodes) <= set(self.nodes):
+            raise Refused("invalid", "no name of ours, or no nodes")
+        self.reserved[name] = {"name": name, "active": True, "start": int(self.clock()),
+                               "end": int(self.clock()) + request["seconds"], "nodes": nodes, "partition": "",
+                               "users": "root", "accounts": "", "flags": ["ignore-jobs"]}
+        return {}
+
+    def op_unreserve(self, request, session):
+        if not self.reserved.pop(request.get("name"), None):
+            raise Refused("already-done", "there is no such reservation")
+        return {}
 
     def op_node(self, request, session):
         r, what = self._node(request), request.get("set")

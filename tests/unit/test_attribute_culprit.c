@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <signal.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -185,11 +186,51 @@ static void test_soft_faults_again_and_again_convict_the_device(void **state)
     assert_int_equal(s->in.cause, CAUSE_GPU_HARDWARE);
 }
 
+/* A task is killed; the plugin tells of it, and srun, later. */
+static void task_is_killed(struct story *s)
+{
+    struct signal x = make(s, SIGNAL_EXIT, "", ROLE_ROOT);
+
+    steps(s, 1, 10, USEC_PER_SEC);
+    x.provenance = PROVENANCE_SPANK;
+    x.who.rank = 1;
+    STR_COPY(x.who.node, "n2");
+    x.exit = (struct exit_fact){.pid = 9, .code = -1, .signal = SIGKILL};
+    evidence_add(s->e, &x);
+    x = hit(s, "srun.killed", ROLE_SYMPTOM, CAUSE_UNKNOWN, 50);
+    x.layer = LAYER_SCHEDULER;
+    x.who.rank = 1;
+    evidence_add(s->e, &x);
+}
+
+static void test_a_witness_is_quoted_before_srun(void **state)
+{
+    struct story *s = *state;
+
+    task_is_killed(s);
+    assert_non_null(
+        strstr(judge(s)->summary, "task 1 on n2 was the first to end, killed by SIGKILL"));
+    assert_null(strstr(s->in.summary, "srun.killed"));
+}
+
+static void test_what_explains_a_death_is_quoted_before_its_witness(void **state)
+{
+    struct story *s = *state;
+
+    say(s, "python.error", ROLE_ROOT, CAUSE_USER_CODE, 90, 1);
+    task_is_killed(s);
+    say(s, "python.error", ROLE_ROOT, CAUSE_USER_CODE, 90, 1);
+    assert_non_null(strstr(judge(s)->summary, "python.error"));
+    assert_null(strstr(s->in.summary, "was the first to end"));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         STORY_TEST(test_concurrent_hardware_explains_an_exception),
         STORY_TEST(test_who_tells_of_a_lost_node_is_not_it),
+        STORY_TEST(test_a_witness_is_quoted_before_srun),
+        STORY_TEST(test_what_explains_a_death_is_quoted_before_its_witness),
         STORY_TEST(test_hardware_without_a_name_cannot_be_excluded),
         STORY_TEST(test_the_same_error_on_all_ranks_blames_none),
         STORY_TEST(test_a_program_error_says_which_rank_printed_it),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/attribute/judge.h"
 
+#include "base/sig.h"
 #include "base/str.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -136,10 +138,51 @@ static bool was_unkept(const struct evidence *e)
     return false;
 }
 
+static bool is_sooner(const struct exit_seen *a, const struct exit_seen *b)
+{
+    if (a->time_us != USEC_UNKNOWN && b->time_us != USEC_UNKNOWN && a->time_us != b->time_us)
+        return a->time_us < b->time_us;
+    return a->order < b->order;
+}
+
+/* The scheduler's plugin saw which task ended first. What srun prints of that comes later, and
+ * anybody can print it. A line that knows more than that is better than either. */
+static const struct exit_seen *witnessed_death(const struct judge *j)
+{
+    const struct exit_seen *first = NULL;
+
+    if (j->primary && (j->primary->s.layer != LAYER_SCHEDULER ||
+                       provenance_is_privileged(j->primary->s.provenance)))
+        return NULL;
+    VEC_FOREACH (&j->e->exits, x) {
+        bool failed = x->has_code && (x->code != 0 || x->signal != 0);
+
+        if (x->provenance == PROVENANCE_SPANK && failed &&
+            !sig_ended(x->code, x->signal, SIGTERM) && (!first || is_sooner(x, first)))
+            first = x;
+    }
+    return first;
+}
+
+static void add_witness(struct strbuf *b, const struct exit_seen *x)
+{
+    char name[SIG_NAME_LEN];
+
+    strbuf_addf(b, ": task %d", x->who.rank);
+    if (x->who.node[0])
+        strbuf_addf(b, " on %s", x->who.node);
+    strbuf_adds(b, " was the first to end, ");
+    if (x->signal != 0)
+        strbuf_addf(b, "killed by %s", sig_name(x->signal, name));
+    else
+        strbuf_addf(b, "with status %d", x->code);
+}
+
 static void describe_crash(struct judge *j, struct strbuf *b)
 {
     bool adrift = j->primary && hit_is_adrift(j->e, j->primary);
     bool unkept = j->in->cause == CAUSE_UNKNOWN && was_unkept(j->e);
+    const struct exit_seen *witnessed = witnessed_death(j);
 
     strbuf_adds(b, unkept ? "The job's keeper process was killed" : what_failed(j->in->cause));
     add_who(b, j->in);
@@ -156,6 +199,8 @@ static void describe_crash(struct judge *j, struct strbuf *b)
         add_loss(b, j->loss, j->divergence);
     else if (j->gradient_lost)
         strbuf_adds(b, ": the gradient is no longer a number");
+    else if (witnessed)
+        add_witness(b, witnessed);
     else if (j->primary)
         add_quote(b, j->primary->s.text + j->primary->s.message);
     if (adrift)
