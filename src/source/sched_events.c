@@ -101,6 +101,7 @@ static struct look_facts look_of(const struct translation *t)
         .state = r->state,
         .completing = r->completing,
         .held = r->held,
+        .noted = r->noted,
         .constrained = streq(r->reason_kind, "constraints"),
         .requeueable = r->batch && r->requeue,
         .successor = t->around->successor,

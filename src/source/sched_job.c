@@ -125,6 +125,17 @@ static void parse_texts(const json_t *j, struct sched_job *r)
     r->batch_host = text(j, "batch_host");
 }
 
+/* As src/daemon/act.c leaves it: {"reknit":{"held_until":1796035923}}. */
+static bool has_note(const json_t *j)
+{
+    const char *text = raw_text(j, "admin_comment");
+    json_t *note = *text == '{' ? json_loads(text, 0, NULL) : NULL;
+    bool held = json_is_integer(json_object_get(json_object_get(note, "reknit"), "held_until"));
+
+    json_decref(note);
+    return held;
+}
+
 static void parse_numbers(const json_t *j, struct sched_job *r)
 {
     const json_t *array = json_object_get(j, "array"), *het = json_object_get(j, "het");
@@ -141,6 +152,7 @@ static void parse_numbers(const json_t *j, struct sched_job *r)
     r->requeue = flag(j, "requeue");
     r->completing = flag(j, "completing");
     r->held = flag(j, "held");
+    r->noted = r->held && has_note(j);
     r->restarts = count(j, "restarts");
     r->n_nodes = count(j, "n_nodes");
     r->n_tasks = count(j, "n_tasks");

@@ -359,7 +359,8 @@ static void freeze(struct cluster *c, struct arg arg)
 
 static void mend(struct cluster *c, struct arg arg)
 {
-    c->slurm.up |= (nodeset)1 << arg.a;
+    if (!(c->slurm.silent & (nodeset)1 << arg.a))
+        c->slurm.up |= (nodeset)1 << arg.a;
 }
 
 static void break_node(struct cluster *c, struct arg arg)
@@ -368,9 +369,39 @@ static void break_node(struct cluster *c, struct arg arg)
 
     if (cluster_is_quiet(c))
         return;
-    slurm_lose_node(&c->slurm, node);
+    if (!(c->slurm.silent & (nodeset)1 << node))
+        slurm_lose_node(&c->slurm, node);
     cluster_later(c, cluster_between(c, MIN, 20 * MIN), mend, (struct arg){.a = node});
     cluster_later(c, cluster_between(c, MIN, 40 * MIN), break_node, arg);
+}
+
+static void answer_again(struct cluster *c, struct arg arg)
+{
+    slurm_heal(&c->slurm, (uint32_t)arg.a);
+}
+
+static void give_up(struct cluster *c, struct arg arg)
+{
+    nodeset bit = (nodeset)1 << arg.a;
+
+    if (c->slurm.silent & bit & c->slurm.up)
+        slurm_give_up(&c->slurm, (uint32_t)arg.a);
+}
+
+/* It may be back before it is given up, or long after. Two may be silent at once. */
+static void lose_touch(struct cluster *c, struct arg arg)
+{
+    uint32_t node = (uint32_t)rng_in(&c->rng, 0, NODES - 1);
+
+    if (cluster_is_quiet(c))
+        return;
+    if (c->slurm.up & ~c->slurm.silent & (nodeset)1 << node) {
+        slurm_silence(&c->slurm, node, rng_chance(&c->rng, 60));
+        cluster_later(c, cluster_between(c, 30 * S, 5 * MIN), give_up, (struct arg){.a = node});
+        cluster_later(c, cluster_between(c, 10 * S, 30 * MIN), answer_again,
+                      (struct arg){.a = node});
+    }
+    cluster_later(c, cluster_between(c, 10 * S, 30 * MIN), lose_touch, arg);
 }
 
 static void go_deaf(struct cluster *c, struct arg arg)
@@ -412,6 +443,7 @@ static void draw_scene(struct cluster *c)
     s->deaths = rng_chance(r, 60) ? (unsigned)rng_in(r, 0, 150) : 0;
     s->bad = rng_chance(r, 60) ? (nodeset)rng_next(r) & (nodeset)rng_next(r) & 0xfff : 0;
     s->rough = rng_chance(r, 60);
+    s->touchy = rng_chance(r, 60);
     s->brakes = (struct brakes){.early_start = 2 * S,
                                 .exclusion_life = cluster_between(c, MIN, 3 * USEC_PER_HOUR),
                                 .proposal_life = 4 * MIN};
@@ -475,6 +507,8 @@ void cluster_init(struct cluster *c, uint64_t seed, bool trace_it)
         cluster_later(c, cluster_between(c, 0, c->scene.horizon - BEGINNING), submit, none);
     cluster_later(c, 0, turn, none);
     cluster_later(c, cluster_between(c, MIN, 60 * MIN), break_node, none);
+    if (c->scene.touchy)
+        cluster_later(c, cluster_between(c, MIN, 20 * MIN), lose_touch, none);
     cluster_later(c, cluster_between(c, MIN, 60 * MIN), go_deaf, none);
     cluster_later(c, MIN, answer_proposals, none);
     if (c->scene.freezes)

@@ -36,7 +36,8 @@ struct scene {
     unsigned deaths;     /* of 10000 events */
     unsigned bad_nodes;
     nodeset bad;
-    bool rough; /* people interfere */
+    bool rough;  /* people interfere */
+    bool touchy; /* nodes fall silent */
     struct brakes brakes;
     usec_t horizon; /* from then on nothing goes wrong any more */
 };
@@ -83,6 +84,7 @@ struct cluster {
     bool poll_waits;
 
     unsigned requeues, cancels, deaths, attempts;
+    unsigned guards, fences, copies; /* copies: that nobody could have prevented */
 };
 
 #define BEGINNING ((usec_t)1767225600 * USEC_PER_SEC) /* 2026-01-01 */

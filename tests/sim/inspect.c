@@ -80,11 +80,11 @@ static void check_intent(struct cluster *c, const struct event *e, const struct 
 {
     const struct sched *s = &j->sched;
     enum intent intent = e->intended.intent;
-    bool mends = takes_back(e) || s->unwanted;
+    bool mends = takes_back(e) || s->unwanted || intent == INTENT_RELEASE;
 
     if (intent == INTENT_INSPECT)
         return;
-    if (core_model(c->core)->frozen)
+    if (core_model(c->core)->frozen && !(intent == INTENT_GUARD && s->look.held))
         cluster_fail(c, "%s of %s while frozen", intent_name(intent), e->job);
     if (s->mode <= MODE_OBSERVE && !mends)
         cluster_fail(c, "%s of %s, which is only observed", intent_name(intent), e->job);
@@ -92,7 +92,7 @@ static void check_intent(struct cluster *c, const struct event *e, const struct 
         cluster_fail(c, "%s of %s, which is interactive", intent_name(intent), e->job);
     if (intent == INTENT_KILL || intent == INTENT_START)
         cluster_fail(c, "%s of a scheduler's job", intent_name(intent));
-    if (intent == INTENT_ARM || mends)
+    if (intent == INTENT_ARM || intent == INTENT_GUARD || mends)
         return;
     if (j->attempt.decision.mode <= MODE_OBSERVE || s->rejected)
         cluster_fail(c, "%s of %s: was observed or rejected", intent_name(intent), e->job);
@@ -153,6 +153,8 @@ void inspect_granted(struct cluster *c, const struct event *intent, struct fake_
     case INTENT_REQUEUE:
         if (f->cancelled && f->cancel_shown && !is_ambiguous(c, f))
             f->back_at = c->now;
+        else if (f->cancelled && late)
+            f->cancelled = false; /* as if somebody else had brought it back */
         if (f->cancelled && f->cancel_shown && !late)
             cluster_fail(c, "%s was cancelled, and requeued", intent->job);
         if (++t->restarts > REQUEUES_MAX)
@@ -168,9 +170,52 @@ void inspect_granted(struct cluster *c, const struct event *intent, struct fake_
     }
 }
 
+/* Who approves says that nothing is left. */
+static bool is_approved(const struct cluster *c, const struct fake_job *f)
+{
+    VEC_FOREACH (&c->stories, t) {
+        const struct job *j = job_named(c, t->key);
+
+        if (t->index == f->index && j && j->sched.approved)
+            return true;
+    }
+    return false;
+}
+
+/* reknit saw that a node was silent while the job still ran, and nothing kept it from acting. */
+static bool could_have_guarded(const struct cluster *c, const struct fake_job *f)
+{
+    const struct scene *s = &c->scene;
+    usec_t well = c->alive_since > c->deaf_until ? c->alive_since : c->deaf_until;
+
+    return f->silent_at > 0 && f->queued_at > f->silent_at + 20 * S && well < f->silent_at &&
+           c->alive && s->mode == MODE_ACT && !s->mode_changes && !s->freezes && !s->lost &&
+           !s->late && !s->rough && f->batch;
+}
+
+/* Its own word set the time of the start, and it was there to change that. */
+static bool has_started_it(const struct cluster *c, const struct fake_job *f)
+{
+    usec_t well = c->alive_since > c->deaf_until ? c->alive_since : c->deaf_until;
+
+    return f->began_by == BY_REKNIT && f->restarts > 0 && c->alive && well < c->now - 12 * MIN &&
+           !c->scene.freezes && !c->scene.mode_changes && !c->scene.rough;
+}
+
+/* Ranks of the attempt before live on behind a cut. */
+static void check_copies(struct cluster *c, const struct fake_job *f)
+{
+    if (f->orphans == 0)
+        return;
+    c->copies++;
+    if (!is_approved(c, f) && (could_have_guarded(c, f) || has_started_it(c, f)))
+        cluster_fail(c, "job %u runs twice: a node of its last attempt is only cut off", f->id);
+}
+
 /* Whoever set the start time last answers for it. */
 void inspect_begun(struct cluster *c, const struct fake_job *f)
 {
+    check_copies(c, f);
     if (f->began_by == BY_REKNIT && f->restarts > 0 && f->start - f->queued_at < 2 * S)
         cluster_fail(c, "job %u was started %lld ms after its requeue", f->id,
                      (long long)(f->start - f->queued_at) / USEC_PER_MSEC);

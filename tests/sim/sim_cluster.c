@@ -32,7 +32,7 @@ static void on_abort(int sig)
 
 struct tally {
     size_t events;
-    unsigned attempts, requeues, cancels, deaths;
+    unsigned attempts, requeues, cancels, deaths, guards, fences, copies;
 };
 
 static void run(uint64_t seed, bool trace, struct tally *t)
@@ -47,6 +47,9 @@ static void run(uint64_t seed, bool trace, struct tally *t)
     t->requeues += c.requeues;
     t->cancels += c.cancels;
     t->deaths += c.deaths;
+    t->guards += c.guards;
+    t->fences += c.fences;
+    t->copies += c.copies;
     cluster_done(&c);
 }
 
@@ -63,8 +66,9 @@ int main(int argc, char **argv)
     signal(SIGABRT, on_abort);
     for (long long i = 0; i < count; i++)
         run((uint64_t)(first + i), trace, &t);
-    printf("%lld runs: %u attempts, %u requeues and %u cancels asked for, %u deaths of reknitd, "
-           "%zu events\n",
-           count, t.attempts, t.requeues, t.cancels, t.deaths, t.events);
+    printf("%lld runs: %u attempts, %u requeues and %u cancels asked for, %u guards, %u fences, %u "
+           "copies that nobody could prevent, %u deaths of reknitd, %zu events\n",
+           count, t.attempts, t.requeues, t.cancels, t.guards, t.fences, t.copies, t.deaths,
+           t.events);
     return 0;
 }

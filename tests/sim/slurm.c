@@ -105,6 +105,59 @@ void slurm_requeue_at_once(struct slurm *s, struct fake_job *f, usec_t begin)
         queue_again(s, f, begin, BY_SLURM);
 }
 
+/* What it was to end, it cannot be told, and what is not there completes at once. */
+static void leave_orphans(struct slurm *s, struct fake_job *f, nodeset bit)
+{
+    if (s->cut & bit)
+        f->orphans |= bit;
+}
+
+void slurm_silence(struct slurm *s, uint32_t node, bool cut)
+{
+    nodeset bit = (nodeset)1 << node;
+
+    s->silent |= bit;
+    s->cut |= cut ? bit : 0;
+    VEC_FOREACH (&s->jobs, f)
+        if (((*f)->nodes & bit) && (*f)->silent_at == 0)
+            (*f)->silent_at = s->now;
+    s->changes++;
+}
+
+void slurm_give_up(struct slurm *s, uint32_t node)
+{
+    nodeset bit = (nodeset)1 << node;
+
+    VEC_FOREACH (&s->jobs, f)
+        if ((*f)->nodes & bit)
+            leave_orphans(s, *f, bit);
+    slurm_lose_node(s, node);
+}
+
+void slurm_heal(struct slurm *s, uint32_t node)
+{
+    nodeset bit = (nodeset)1 << node;
+
+    s->silent &= ~bit;
+    s->cut &= ~bit;
+    s->up |= bit;
+    VEC_FOREACH (&s->jobs, f) {
+        (*f)->orphans &= ~bit;
+        if (((*f)->nodes & s->silent) == 0)
+            (*f)->silent_at = 0;
+    }
+    s->changes++;
+}
+
+void slurm_fence(struct slurm *s, uint32_t node)
+{
+    nodeset bit = (nodeset)1 << node;
+
+    s->cut &= ~bit;
+    VEC_FOREACH (&s->jobs, f)
+        (*f)->orphans &= ~bit;
+}
+
 void slurm_lose_node(struct slurm *s, uint32_t node)
 {
     nodeset bit = (nodeset)1 << node;
@@ -184,6 +237,7 @@ enum answer slurm_amend(struct slurm *s, struct fake_job *f, nodeset exclude, us
 void slurm_hold(struct slurm *s, struct fake_job *f, bool held)
 {
     f->held = held;
+    f->guarded = false;
     s->changes++;
 }
 
@@ -198,9 +252,10 @@ static nodeset busy(const struct slurm *s)
     return n;
 }
 
+/* Not before each of its nodes has said so, or was given up. */
 static void complete(struct slurm *s, struct fake_job *f)
 {
-    if (!f->completing || f->completes_at > s->now)
+    if (!f->completing || f->completes_at > s->now || (f->nodes & s->silent & s->up))
         return;
     f->completing = false;
     f->nodes = 0;
@@ -237,6 +292,7 @@ static void start(struct slurm *s, struct fake_job *f, nodeset nodes)
 {
     f->nodes = f->ran_on = nodes;
     f->start = s->now;
+    f->silent_at = 0;
     f->state = SCHED_RUNNING;
     changed(s, f);
     if (launch_fails(s, f)) {
@@ -250,7 +306,7 @@ static void start(struct slurm *s, struct fake_job *f, nodeset nodes)
 static void try_to_start(struct slurm *s, struct fake_job *f, nodeset *taken)
 {
     nodeset all = ((nodeset)1 << NODES) - 1, possible = all & ~f->exclude;
-    nodeset free = s->up & possible & ~*taken;
+    nodeset free = s->up & ~s->silent & possible & ~*taken;
     bool can_ever = count_nodes(possible) >= f->need && (f->required & ~possible) == 0;
 
     if (f->constrained == can_ever) {

@@ -6,7 +6,8 @@
  * starts by itself 121 s later; a start right after the requeue may fail to launch; an ended job
  * can be requeued, a cancelled one too; what is excluded is not checked; a node that fails takes
  * its jobs down and queues them again at once; ended jobs are forgotten, and their numbers given
- * away again. It knows nothing of reknit. */
+ * away again. A node that is silent may be dead, or only cut off: then what ran there lives on when
+ * the node is given up and its jobs are queued again. It knows nothing of reknit. */
 
 #include "history.h"
 
@@ -34,6 +35,7 @@ struct fake_job {
     uint32_t need;                                 /* nodes */
     nodeset exclude, own_exclude, required, nodes; /* own: of its user */
     nodeset ran_on;                                /* the nodes of its last attempt */
+    nodeset orphans;                               /* where ranks of an earlier one still live */
     enum sched_state state;
     uint32_t restarts;
     usec_t submit, begin, start, end;
@@ -51,6 +53,9 @@ struct fake_job {
     usec_t back_at;              /* since when it is back even so; 0 = it is not */
     usec_t foreign_at;           /* when others queued it again last */
     bool forgotten;
+    bool guarded;              /* held by reknit, not by people */
+    bool noted;                /* ... as its note says */
+    usec_t silent_at;          /* since when a node of it was silent; 0 = none is */
     uint32_t starts_of_reknit; /* attempts that would not have been without it */
 };
 
@@ -74,6 +79,8 @@ struct slurm {
     usec_t now;
     struct slurm_traits traits;
     nodeset up;
+    nodeset silent;              /* do not answer; given up or not */
+    nodeset cut;                 /* ... but what runs there lives on */
     VEC(struct fake_job *) jobs; /* all there ever were */
     uint32_t next_id;
     uint64_t changes;
@@ -95,6 +102,12 @@ void slurm_end(struct slurm *s, struct fake_job *f, enum sched_state state, int3
 /* By slurm itself: preempted, or its node was lost. */
 void slurm_requeue_at_once(struct slurm *s, struct fake_job *f, usec_t begin);
 void slurm_lose_node(struct slurm *s, uint32_t node);
+/* It falls silent, cut off or dead; is given up; answers again, and has ended what it was told to;
+ * is switched off. */
+void slurm_silence(struct slurm *s, uint32_t node, bool cut);
+void slurm_give_up(struct slurm *s, uint32_t node);
+void slurm_heal(struct slurm *s, uint32_t node);
+void slurm_fence(struct slurm *s, uint32_t node);
 
 enum answer slurm_requeue(struct slurm *s, struct fake_job *f, enum by by);
 enum answer slurm_cancel(struct slurm *s, struct fake_job *f);

@@ -7,6 +7,7 @@
 
 #include "cluster.h"
 
+#include "base/hostlist.h"
 #include "base/str.h"
 #include "core/model/event_fields.h"
 #include "source/sched_events.h"
@@ -79,6 +80,7 @@ static void fill_record(const struct fake_job *f, struct record *ret)
     r->requeue = f->may_requeue;
     r->completing = f->completing;
     r->held = f->held;
+    r->noted = f->held && f->noted;
     r->state = f->state;
     r->restarts = f->restarts;
     r->n_nodes = f->need;
@@ -171,9 +173,27 @@ static void follow_to_the_end(struct cluster *c, struct arg arg)
     free(arg.p);
 }
 
+/* As sched_nodes_silent_of(). */
+static const char *silent_node(const struct cluster *c, const struct job *j,
+                               const struct sched_job *r)
+{
+    const char *where = r->state == SCHED_RUNNING ? r->nodes : j->sched.ran_on, *fenced = "";
+
+    for (uint32_t i = 0; i < NODES; i++) {
+        if (!has(c->slurm.silent, i) || !hostlist_has(where, node_names[i]))
+            continue;
+        if (!sched_is_fenced(j, node_names[i]))
+            return node_names[i];
+        fenced = node_names[i];
+    }
+    return fenced;
+}
+
 static void translate(struct cluster *c, const char *key, const struct sched_job *r, bool successor)
 {
     struct sched_around around = {.down_node = "", .lost_node = "", .successor = successor};
+
+    around.over = !c->full && sched_has_ended(r->state);
     const struct job *j;
     bool was_gone;
 
@@ -184,6 +204,7 @@ static void translate(struct cluster *c, const char *key, const struct sched_job
     j = c->alive ? job_named(c, key) : NULL;
     if (!j)
         return;
+    around.lost_node = silent_node(c, j, r);
     was_gone = j->attempt.gone;
     sched_translate(r, &around, j, key, emit, c);
     if (c->alive && j->attempt.gone && !was_gone && rng_chance(&c->rng, 90))
@@ -364,6 +385,17 @@ static enum answer execute(struct cluster *c, const struct event *e, struct fake
         a = slurm_amend(&c->slurm, f, f->own_exclude | (nodes_named(&e->intended) & ~f->required),
                         e->intended.not_before, late ? BY_SLURM : BY_REKNIT);
         break;
+    case INTENT_GUARD:
+        slurm_hold(&c->slurm, f, true);
+        f->guarded = f->noted = true;
+        c->guards++;
+        a = ANSWER_OK;
+        break;
+    case INTENT_RELEASE:
+        slurm_hold(&c->slurm, f, false);
+        f->noted = false;
+        a = ANSWER_OK;
+        break;
     default:
         break;
     }
@@ -405,7 +437,10 @@ static bool is_as_expected(const struct errand *q, const struct fake_job *f)
         return same && f->state != SCHED_COMPLETED && f->state != SCHED_CANCELLED &&
                f->state != SCHED_PENDING;
     case INTENT_AMEND:
-        return same && f->state == SCHED_PENDING && !f->held && !f->completing;
+        return same && f->state == SCHED_PENDING && (!f->held || f->guarded) && !f->completing;
+    case INTENT_RELEASE:
+        return f->restarts == q->intent.intended.restarts &&
+               (slurm_runs(f) || f->state == SCHED_PENDING);
     case INTENT_CANCEL: /* also of what waits */
         return same && (slurm_runs(f) || f->state == SCHED_PENDING);
     default:
@@ -516,6 +551,25 @@ static void serve(struct cluster *c, const struct errand *q, uint64_t life)
     }
 }
 
+/* The site's program: it may switch the node off, or say that it cannot. */
+static void fence(struct cluster *c, const struct event *intent, uint64_t life)
+{
+    struct event e = {.kind = EVENT_FENCED, .attempt = intent->attempt};
+    uint32_t node = (uint32_t)__builtin_ctz(nodes_named(&intent->intended));
+    bool off = rng_chance(&c->rng, 40);
+
+    if (off)
+        slurm_fence(&c->slurm, node);
+    if (life != c->life || !c->alive)
+        return;
+    c->fences += off;
+    STR_COPY(e.job, intent->job);
+    STR_COPY(e.fenced.node, intent->intended.nodes[0]);
+    if (off)
+        warden_feed(c, e);
+    tell_later(c, life, intent, off ? OUTCOME_DONE : OUTCOME_FAILED, 0);
+}
+
 /* An adapter whose reknitd was killed may still get to it, and then nobody hears of it. */
 static void act(struct cluster *c, struct arg arg)
 {
@@ -528,6 +582,8 @@ static void act(struct cluster *c, struct arg arg)
     }
     if (!orphan && q->intent.intended.intent == INTENT_INSPECT)
         tell_later(c, arg.a, &q->intent, OUTCOME_DONE, 0);
+    else if (q->intent.intended.intent == INTENT_FENCE)
+        fence(c, &q->intent, orphan ? 0 : arg.a);
     else if (orphan ? rng_chance(&c->rng, 50) : has_intent(c, q->intent.job, q->intent.seq))
         serve(c, q, arg.a);
     free(q);

@@ -2,6 +2,7 @@
 """The place of a job on a full cluster, those that wait for it, and those that are stopped: real Slurm."""
 
 import json
+import secrets
 import shutil
 import subprocess
 
@@ -73,6 +74,7 @@ def empty(site):
 
 def submit(site, policy, script=DIES, nodes=3, **options):
     comment = json.dumps({"reknit": {"policy": policy}})
+    options.setdefault("job_name", f"{policy}-{secrets.token_hex(3)}")  # one of that name would be its successor
     job = site.submit(script, nodes=nodes, ntasks=nodes, comment=comment, exclusive=True, **options)
     site.await_state(job, "RUNNING")
     return job
@@ -138,11 +140,10 @@ def test_a_reservation_outlives_no_death_of_reknitd(site, daemon):
     await_true("a reservation", lambda: reservations(site), poll=0.02)
     daemon.kill()
     site.run("scancel", job)
-    done = subprocess.run([daemon.programs / "reknit", "doctor", "--config", daemon.config, "--drop-ins",
-                           daemon.dir / "none"], env=site.env, capture_output=True, text=True)
+    row = daemon.doctor()["reservations"]
     daemon.start()
     await_true("no reservation", lambda: not reservations(site))
-    assert "reknit-" in done.stdout, done.stdout
+    assert (row["state"], f"reknit-{job}-0" in row["found"]) == ("warn", True), row
 
 
 def test_release_stale_knows_reservations(site, daemon):

@@ -388,6 +388,7 @@ static const struct field look_fields[] = {
     WORD(struct look_facts, state, sched_state),
     NUMBER(struct look_facts, completing),
     NUMBER(struct look_facts, held),
+    NUMBER(struct look_facts, noted),
     NUMBER(struct look_facts, constrained),
     NUMBER(struct look_facts, requeueable),
     NUMBER(struct look_facts, successor),

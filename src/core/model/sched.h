@@ -47,6 +47,7 @@ struct look_facts {
     enum sched_state state;
     bool completing;  /* ended, but some of its processes or nodes are not given back yet */
     bool held;        /* somebody keeps it from starting */
+    bool noted;       /* ... reknit, as a note says that it left */
     bool constrained; /* it waits for nodes that cannot come together (BadConstraints) */
     bool requeueable; /* the scheduler would start it again: a batch job that did not refuse it */
     bool successor;   /* jobs that started because it failed, or one of the same user and name that

@@ -47,6 +47,11 @@ usec_t lost_settled_at(const struct job *j)
     return returned > 0 && !j->sched.approved ? returned + SETTLES_IN : 0;
 }
 
+bool lost_is_far_away(const struct model *m, const struct job *j)
+{
+    return j->sched.look.begin > m->now + START_MARGIN / 2;
+}
+
 /* The hold lasts for as long as the node is lost: whoever frees what is stale must not free it. */
 usec_t lost_guard_due(const struct model *m, const struct job *j)
 {
@@ -77,8 +82,8 @@ usec_t lost_fence_due(const struct model *m, const struct job *j)
 {
     usec_t asked = j->sched.fence_asked_at;
 
-    if (!action_restarts(j->attempt.decision.action) || !sched_lost_node(j) ||
-        job_awaits(j, INTENT_FENCE))
+    if (!action_restarts(j->attempt.decision.action) || !sched_lost_node(j) || j->requested ||
+        j->sched.look.state == SCHED_CANCELLED || job_awaits(j, INTENT_FENCE))
         return USEC_NEVER;
     return asked == USEC_NEVER ? m->now : asked + FENCE_AGAIN;
 }

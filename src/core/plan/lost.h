@@ -17,6 +17,9 @@ usec_t lost_move_due(const struct job *j);
 /* When nothing can be left on those that answer again. */
 usec_t lost_settled_at(const struct job *j);
 
+/* Its start is, so that there is time to move it again. */
+bool lost_is_far_away(const struct model *m, const struct job *j);
+
 /* When the hold that keeps a running job from starting beside itself is to be asked for, or to be
  * lengthened. */
 usec_t lost_guard_due(const struct model *m, const struct job *j);

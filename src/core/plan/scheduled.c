@@ -306,9 +306,11 @@ static usec_t fence_due(const struct model *m, const struct job *j)
 
 static bool wants_release(const struct model *m, const struct job *j)
 {
-    bool settled = is_decided(j) && (!may_amend(m, j) || !lacks_something(m, j));
+    bool settled = (is_decided(j) || j->state == JOB_ENDED) &&
+                   (!may_amend(m, j) || !lacks_something(m, j)) &&
+                   (!sched_lost_node(j) || lost_is_far_away(m, j));
 
-    return lost_wants_release(j, settled);
+    return !m->frozen && lost_wants_release(j, settled);
 }
 
 bool plan_sched_intent(const struct model *m, const struct job *j, struct intent_facts *ret,

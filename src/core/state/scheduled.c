@@ -339,6 +339,7 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     s->over &= !lives(look);
     if (!look->held && !look->completing && !sched_has_ended(look->state))
         s->guarded &= job_awaits(j, INTENT_GUARD); /* somebody else has released it */
+    s->guarded |= look->held && look->noted;       /* by a call that came late */
     note_attempt(s, look);
     settle_doubt(m, j, before);
     see_what_is_due(j);
