@@ -276,7 +276,8 @@ static void on_wake(void *ctx)
     if (!c->suspended)
         return;
     c->suspended = false;
-    MHD_resume_connection(c->mhd); /* the epoll descriptor tells the loop */
+    MHD_resume_connection(c->mhd);
+    timer_arm(c->http->timer, mono_us()); /* its descriptor does not become ready by that */
 }
 
 static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)

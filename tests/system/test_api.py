@@ -171,6 +171,21 @@ def test_who_is_slow_is_dropped(daemon):
     stream.close()
 
 
+def test_a_stream_tells_at_once(daemon, world):
+    """What happens while nobody asks for anything else."""
+    stream = socket.socket(socket.AF_UNIX)
+    stream.settimeout(30)
+    stream.connect(str(daemon.socket))
+    stream.sendall(b"GET /v1/events?follow=1&kind=all HTTP/1.1\r\nHost: x\r\n\r\n")
+    seen = b""
+    while b"retry:" not in seen:
+        seen += stream.recv(4096)
+    world.submit(n_nodes=1, comment="reknit", name="third", user="bob", uid=BOB, runs=[(1, "failed", 1)])
+    while b"third" not in seen or b"event: verdict" not in seen:
+        seen += stream.recv(65536)  # TimeoutError: it tells nothing
+    stream.close()
+
+
 def test_a_thousand_come_and_go(daemon):
     for _ in range(1000):
         s = socket.socket(socket.AF_UNIX)  # without a timeout: waits while too many wait
