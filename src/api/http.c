@@ -139,17 +139,17 @@ static void enter(struct connection *c, int state)
 
 /* Connections */
 
+/* Who they are is known on the Unix socket only: there some places are kept for operators. */
 static bool has_too_many(const struct http *h, const struct asker *who)
 {
     size_t same = 0;
 
-    if (h->connections.n >= CONNECTIONS_MAX)
-        return true;
     if (!h->c.local || who->is_operator)
-        return false;
+        return h->connections.n >= CONNECTIONS_MAX;
     VEC_FOREACH (&h->connections, c)
         same += (*c)->who.uid == who->uid;
-    return same >= CONNECTIONS_PER_USER_MAX;
+    return same >= CONNECTIONS_PER_USER_MAX ||
+           h->connections.n >= CONNECTIONS_MAX - CONNECTIONS_OF_OPERATORS;
 }
 
 static void refuse(int fd)

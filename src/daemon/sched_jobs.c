@@ -436,7 +436,8 @@ void sched_jobs_take(struct sched_watch *w, const json_t *answer)
     json_array_foreach (json_object_get(answer, "jobs"), i, v)
         sched_watch_take(w, v);
     json_array_foreach (json_object_get(answer, "gone"), i, v) {
-        struct watched *x = find(w, (uint32_t)strtoul(json_string_value(v), NULL, 10));
+        const char *id = json_string_value(v);
+        struct watched *x = id ? find(w, (uint32_t)strtoul(id, NULL, 10)) : NULL;
 
         if (x)
             forget(w, x);

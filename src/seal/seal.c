@@ -55,6 +55,7 @@ static const struct option options[] = {
 
 #define ADDRESSES_MAX 16
 #define GROUPS_MAX    1024
+#define TEXT_MAX      8192 /* bytes of what was sealed: twice that of any message of ours */
 
 struct sealer_state {
     struct key *key; /* NULL = MUNGE */
@@ -108,7 +109,9 @@ static json_t *open_munge(const struct sealer_state *s, const char *cred)
     uid_t uid;
     gid_t gid;
     munge_err_t r = munge_decode(cred, ctx, (void **)&text, &len, &uid, &gid);
-    json_t *j = r == EMUNGE_SUCCESS
+    json_t *j = r == EMUNGE_SUCCESS && len > TEXT_MAX
+                    ? complain("what was sealed is too long", true)
+                : r == EMUNGE_SUCCESS
                     ? opened_munge(ctx, text ? text : "", len, uid)
                     : complain(munge_strerror(r), r != EMUNGE_SOCKET && r != EMUNGE_TIMEOUT &&
                                                       r != EMUNGE_SNAFU && r != EMUNGE_NO_MEMORY);

@@ -102,6 +102,14 @@ static void on_closed(void *ctx)
     answer_nobody(h);
 }
 
+/* An answer that was lost: those that follow would be taken for the answers to other questions. */
+static void on_bad(void *ctx, const char *text)
+{
+    struct helper *h = ctx;
+
+    lines_close(h->lines);
+}
+
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 {
     on_closed(userdata);
@@ -140,7 +148,8 @@ static int start(struct helper *h)
 {
     static const struct lines_options options = {.line_max = LINE_MAX_BYTES,
                                                  .owed_max = 16 * 1024 * 1024};
-    static const struct lines_handlers handlers = {.object = on_answer, .closed = on_closed};
+    static const struct lines_handlers handlers = {
+        .object = on_answer, .bad = on_bad, .closed = on_closed};
     _cleanup_(closep) int ours = -1, theirs = -1;
     int pair[2], r;
 

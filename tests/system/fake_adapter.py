@@ -43,6 +43,7 @@ FAULTS = {
     "die-after": "does it and ends without an answer",
     "nonsense": "answers with what is no JSON",
     "wrong-id": "answers another request",
+    "odd": "each list of the answer holds what has no place there, too",
     "lag": "answers after `seconds`",
     "error": "answers `error`, and nothing is done",
 }
@@ -476,9 +477,20 @@ class World:
             return b'{"id":%d,"ok":tr\xff\xfe\n' % request.get("id", 0), True
         if kind == "wrong-id":
             answer["id"] = request.get("id", 0) + 1000
+        if kind == "odd":
+            answer = with_oddities(answer)
         if kind == "lag":
             time.sleep(fault["seconds"])
         return json.dumps(answer).encode() + b"\n", True
+
+
+def with_oddities(value):
+    """The same with lists that hold numbers, null, and objects of nothing as well."""
+    if isinstance(value, dict):
+        return {name: with_oddities(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [12, None, {}, [], *map(with_oddities, value)]
+    return value
 
 
 def relay(path):

@@ -142,6 +142,13 @@ def test_one_user_cannot_take_all_connections(daemon):
             held.append(s)
     assert daemon.ask("/v1/health")[0] == 200  # operators
     assert daemon.ask("/v1/health", ALICE)[0] == 200
+    for uid in range(ALICE + 10, ALICE + 20):  # and many users
+        with as_user(uid):
+            for _ in range(32):
+                s = socket.socket(socket.AF_UNIX)
+                s.connect(str(daemon.socket))
+                held.append(s)
+    assert daemon.ask("/v1/health")[0] == 200
     held[-1].settimeout(10)
     assert held[-1].recv(100).startswith(b"HTTP/1.1 503")
     for s in held:
