@@ -220,6 +220,7 @@ static int set_up(struct daemon *d, struct err *e)
         r = open_pump(d, e);
     if (r < 0)
         return r;
+    d->new_journal = pump_model(d->pump)->seq == 0;
     tell_config(d);
     d->config_hash = daemon_config_hash(d->config);
     children.spawner = d->config->spawner;

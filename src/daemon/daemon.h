@@ -28,6 +28,7 @@ struct webhook_counts;
 struct keeping;
 
 struct daemon {
+    bool new_journal; /* nobody was here before */
     sd_event *event;
     struct daemon_config *config;
     const char *config_path, *drop_ins; /* to be read again on SIGHUP */

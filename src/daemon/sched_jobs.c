@@ -21,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RESTART_LASTS (5 * USEC_PER_MIN) /* docs/decisions/008 */
+
 /* The table */
 
 static size_t position(const struct sched_watch *w, uint32_t id)
@@ -298,11 +300,18 @@ static void translate(struct sched_watch *w, struct watched *x)
     follow(w, x);
 }
 
+/* It ended when nobody looked. While reknitd is started again, jobs are in its care all the same. */
+static bool ended_unseen(const struct sched_watch *w, const struct sched_job *r)
+{
+    return sched_has_ended(r->state) &&
+           (w->d->new_journal || now_us() > r->end * USEC_PER_SEC + RESTART_LASTS);
+}
+
 static void begin(struct sched_watch *w, struct watched *x)
 {
     if (!recall_key(w, x->r, x->key))
         sched_job_key(x->r, x->key);
-    x->over = !w->full && sched_has_ended(x->r->state);
+    x->over = !w->full && ended_unseen(w, x->r);
     set_terms(w, x);
     if (!x->ignored && model_job(pump_model(w->d->pump), x->key))
         tell_terms(w, x);

@@ -18,7 +18,7 @@ from fake_adapter import World
 
 HEALTH = {"ok": True, "frozen": False, "storm": False, "version": "VERSION", "cluster": "fake", "mode": "observe",
           "tilt": None, "adapter": {"ok": True, "state": "connected", "errors": 0},
-          "readers": {"running": 3, "hung": 0, "replaced": 0}, "agents": 2}
+          "readers": {"running": 3, "hung": 0, "replaced": 0}, "agents": {"listening": True, "connected": 2, "gone": 0, "gone_nodes": []}}
 HOW_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes the owners of jobs")
 
 
@@ -274,8 +274,11 @@ def test_what_the_configuration_names_is_not_there(site):
     ({"frozen": True}, "reknitd", "warn", "is frozen"),
     ({"adapter": {"ok": False, "state": "it hangs"}}, "its adapter", "fail", "it hangs"),
     ({"readers": {"hung": 2}}, "its readers", "warn", "2 hang"),
-    ({"agents": 0}, "agents", "warn", "hears of none"),
-    ({"agents": 7}, "agents", "ok", "hears of 7"),
+    ({"agents": {"listening": True, "connected": 0}}, "agents", "warn", "hears of none"),
+    ({"agents": {"listening": True, "connected": 7}}, "agents", "ok", "of 7 nodes"),
+    ({"agents": {"listening": False}}, "agents", "warn", "does not listen"),
+    ({"agents": {"listening": True, "connected": 6, "gone": 1, "gone_nodes": ["n9"]}}, "agents", "warn", "n9"),
+    ({"agents": None}, "agents", "skip", "to operators only"),
 ])
 def test_what_reknitd_says(site, health, check, state, found):
     site.config["agents"] = {"listen": "127.0.0.1:6821"}

@@ -131,7 +131,7 @@ def test_a_limit_on_file_sizes_does_not_end_reknit(start, tmp_path):
 
     r = start(f"ulimit -S -f unlimited; {STEPS} exit 3", tmp_path / "state",
               preexec_fn=lambda: resource.setrlimit(
-                  resource.RLIMIT_FSIZE, (40000, resource.RLIM_INFINITY)))
+                  resource.RLIMIT_FSIZE, (56000, resource.RLIM_INFINITY)))
     assert r.wait() == 3
     assert r.err.find("cannot be written") is not None
     assert r.out.find("step 40/40") is not None

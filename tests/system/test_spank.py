@@ -122,7 +122,8 @@ def test_a_job_takes_as_long_whoever_listens(cluster):
     nonsense = min(duration(cluster) for _ in range(3))
     for node in cluster.nodes:
         (cluster.sockets / node).unlink()
-    assert max(with_room, full, nonsense) < alone * 1.5 + 0.5, (alone, with_room, full, nonsense)
+    # Whoever waited for one who does not read would wait for longer than any noise of the machine.
+    assert max(with_room, full, nonsense) < alone + 5, (alone, with_room, full, nonsense)
 
 
 def fill(path):
