@@ -300,7 +300,8 @@ static void translate(struct sched_watch *w, struct watched *x)
     follow(w, x);
 }
 
-/* It ended when nobody looked. While reknitd is started again, jobs are in its care all the same. */
+/* It ended when nobody looked. While reknitd is started again, jobs are in its care all the same.
+ */
 static bool ended_unseen(const struct sched_watch *w, const struct sched_job *r)
 {
     return sched_has_ended(r->state) &&
