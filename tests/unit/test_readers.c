@@ -386,8 +386,6 @@ static void test_spawner_dies_and_comes_back(void **state)
     struct world w;
     pid_t pid;
 
-    if (geteuid() != 0)
-        skip();
     assert_non_null(mkdtemp(dir));
     assert_int_equal(chmod(dir, 0755), 0);
     snprintf(socket, sizeof(socket), "%s/socket", dir);
@@ -530,11 +528,13 @@ int main(void)
         cmocka_unit_test(test_jobs_in_one_log),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_spawner_dies_and_comes_back),
         cmocka_unit_test(test_lies),
         cmocka_unit_test(test_flood_is_bounded),
         cmocka_unit_test(test_missing_program_is_told),
+        cmocka_unit_test(test_spawner_dies_and_comes_back), /* root's: the last */
     };
+    /* Left out, for cmocka tells one that is skipped as one that failed. */
+    size_t n = ARRAY_SIZE(tests) - (geteuid() != 0);
 
-    return cmocka_run_group_tests_name("readers", tests, NULL, NULL);
+    return _cmocka_run_group_tests("readers", tests, n, NULL, NULL);
 }
