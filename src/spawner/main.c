@@ -41,8 +41,8 @@ static const char help[] =
     "  --version           names the release\n"
     "  --help              this text\n"
     "\n"
-    "Readers never run as a user below UID_MIN of /etc/login.defs, as nobody (65534), nor as\n"
-    "one of those that systemd gives to services (61184 to 65519).\n";
+    "Readers never run as a user below UID_MIN of /etc/login.defs, nor as one of those that\n"
+    "systemd gives to services (61184 to 65519).\n";
 
 enum { OPTION_SOCKET = 256, OPTION_USER, OPTION_SLURM_USER, OPTION_SLURM_CONF, OPTION_PROGRAMS };
 

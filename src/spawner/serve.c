@@ -148,7 +148,7 @@ static int check_reader(const struct spawner *s, const struct start *start, stru
 {
     if (!start_is_persons(start->uid, s->options.uid_min))
         return err_set(e, -EPERM,
-                       "uid %u is below %u, or nobody in particular: no reader runs as a user of "
+                       "uid %u is below %u, or a service of systemd's: no reader runs as a user of "
                        "the system",
                        start->uid, s->options.uid_min);
     if (count(s, true, NULL) >= READERS_MAX)

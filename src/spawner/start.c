@@ -40,7 +40,7 @@
 #endif
 
 #define ID_MIN_DEFAULT 1000
-#define NOBODY         65534 /* whoever is nobody: root of another host, a user without a name here */
+#define NOGROUP        65534
 #define DYNAMIC_FIRST  61184 /* systemd gives these to services, now to one, now to another */
 #define DYNAMIC_LAST   65519
 #define FILES_MAX      20000
@@ -109,7 +109,7 @@ static gid_t join_groups(const struct start *s)
     if (errno != 0 && errno != ENOENT && errno != ESRCH)
         fail("the user cannot be looked up", errno);
     if (gid == (gid_t)-1 || !start_is_persons(gid, s->gid_min))
-        gid = NOBODY;
+        gid = NOGROUP;
     if (setgroups(0, NULL) < 0)
         fail("groups cannot be left", errno);
     return gid;
@@ -204,5 +204,5 @@ uint32_t start_id_min(const char *login_defs, const char *key)
 
 bool start_is_persons(uint32_t id, uint32_t min)
 {
-    return id >= min && id != NOBODY && (id < DYNAMIC_FIRST || id > DYNAMIC_LAST);
+    return id >= min && (id < DYNAMIC_FIRST || id > DYNAMIC_LAST);
 }

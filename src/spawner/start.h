@@ -26,8 +26,8 @@ int start_child(const struct start *s, pid_t *ret_pid, int *ret_fd);
 /* "UID_MIN" or "GID_MIN" of login.defs(5), 1000 where it does not say. */
 uint32_t start_id_min(const char *login_defs, const char *key);
 
-/* Whether a uid or gid may be a person's: neither the system's (below min), nor one that stands for
- * nobody in particular. */
+/* Whether a uid or gid may be a person's: neither the system's (below min), nor one that systemd
+ * gives to services. nobody's may: what runs as nobody can read what everybody can. */
 bool start_is_persons(uint32_t id, uint32_t min);
 
 #endif
