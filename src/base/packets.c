@@ -98,7 +98,8 @@ static void write_owed(struct packets *p)
 
     while (n < p->owed.n && (r = put(p->fd, &p->owed.v[n])) == 0)
         packet_done(&p->owed.v[n++]);
-    memmove(p->owed.v, p->owed.v + n, (p->owed.n - n) * sizeof(p->owed.v[0]));
+    if (n > 0)
+        memmove(p->owed.v, p->owed.v + n, (p->owed.n - n) * sizeof(p->owed.v[0]));
     p->owed.n -= n;
     if (r < 0 && r != -EAGAIN && r != -EINTR) {
         close_later(p);

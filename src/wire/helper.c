@@ -76,7 +76,8 @@ static void answer_nobody(struct helper *h)
 
         a.fn(a.ctx, NULL);
     }
-    memmove(h->asked.v, h->asked.v + n, (h->asked.n - n) * sizeof(*h->asked.v));
+    if (n > 0)
+        memmove(h->asked.v, h->asked.v + n, (h->asked.n - n) * sizeof(*h->asked.v));
     h->asked.n -= n;
     set_deadline(h);
 }
