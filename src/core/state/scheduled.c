@@ -552,7 +552,8 @@ void sched_result(struct model *m, struct job *j, const struct event *intent,
     case INTENT_REQUEUE:
         if (of_this_decision)
             s->requeue_answered_at = m->now;
-        s->doubts += r->outcome == OUTCOME_UNKNOWN;
+        /* unless a look has shown it meanwhile */
+        s->doubts += r->outcome == OUTCOME_UNKNOWN && (s->requeue_to_come || !of_this_decision);
         s->requeue_to_come &= r->outcome == OUTCOME_DONE;
         if (not_done)
             requeue_not_done(j, r, of_this_decision);
