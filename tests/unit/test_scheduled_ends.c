@@ -86,6 +86,19 @@ static void cancelled_during_the_requeue(void **state)
     assert_int_equal(world_job(w)->state, JOB_ENDED);
 }
 
+/* The answer was lost with the reknitd that had asked, but the next one saw that it was granted. */
+static void a_requeue_that_was_seen_is_in_no_doubt(void **state)
+{
+    struct world *w = *state;
+
+    fail_job(w);
+    look(w, SCHED_PENDING, 1);
+    answer(w, INTENT_REQUEUE, OUTCOME_UNKNOWN);
+    look(w, SCHED_PENDING, 1);
+    cancel(w, 1);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
 static void it_ran_before_that_was_seen(void **state)
 {
     struct world *w = *state;
@@ -588,6 +601,7 @@ int main(void)
         IN(act, cancelled_before_the_requeue),
         IN(act, cancelled_after_the_requeue),
         IN(act, cancelled_during_the_requeue),
+        IN(act, a_requeue_that_was_seen_is_in_no_doubt),
         IN(act, it_ran_before_that_was_seen),
         IN(act, who_brings_a_job_back_wants_it),
         IN(act, an_attempt_that_is_seen_when_it_was_cancelled),
