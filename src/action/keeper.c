@@ -307,16 +307,11 @@ static void kill_more(struct keeper *k)
     }
 }
 
-static int poll_timeout_ms(const struct keeper *k)
+static int patience_ms(const struct keeper *k)
 {
-    usec_t left;
-
     if (k->stage == STAGE_RUNNING)
         return -1;
-    if (k->stage == STAGE_KILLING)
-        return k->pause_ms;
-    left = k->deadline - mono_us();
-    return left <= 0 ? 0 : left > USEC_PER_HOUR ? 3600000 : (int)(left / USEC_PER_MSEC) + 1;
+    return k->stage == STAGE_KILLING ? k->pause_ms : poll_timeout(k->deadline);
 }
 
 static void drain_signals(int fd)
@@ -337,7 +332,7 @@ static void run(struct keeper *k, int sigfd)
             begin_killing(k);
         if (k->stage == STAGE_KILLING)
             kill_more(k);
-        if (poll(fds, 2, poll_timeout_ms(k)) < 0)
+        if (poll(fds, 2, patience_ms(k)) < 0)
             continue;
         if (fds[1].revents)
             drain_signals(sigfd);

@@ -154,14 +154,14 @@ static bool take(struct reading *r, int fd, usec_t deadline)
     char buffer[65536];
 
     for (;;) {
-        usec_t left = deadline - mono_us();
+        usec_t patience = mono_us() + PATIENCE;
         struct pollfd p = {.fd = fd, .events = POLLIN};
         ssize_t n;
-        int ready = poll(&p, 1, (int)((left < PATIENCE ? left : PATIENCE) / USEC_PER_MSEC));
+        int ready = poll(&p, 1, poll_timeout(patience < deadline ? patience : deadline));
 
         if (ready < 0 && errno == EINTR)
             continue;
-        if (ready <= 0 || left <= 0)
+        if (ready <= 0 || mono_us() >= deadline)
             return false;
         n = read(fd, buffer, sizeof(buffer));
         if (n <= 0)

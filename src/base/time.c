@@ -26,6 +26,17 @@ usec_t mono_us(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
+int poll_timeout(usec_t deadline)
+{
+    usec_t now = mono_us();
+
+    if (deadline <= now)
+        return 0;
+    if (deadline - now >= USEC_PER_HOUR)
+        return (int)(USEC_PER_HOUR / USEC_PER_MSEC);
+    return (int)((deadline - now - 1) / USEC_PER_MSEC) + 1;
+}
+
 static const struct {
     const char *name;
     usec_t us;

@@ -3,7 +3,8 @@
 #define REKNIT_BASE_TIME_H
 
 /* Time is integer microseconds everywhere. A point in time counts from the Unix epoch, UTC.
- * Nothing here reads a clock but now_us() and mono_us(), which core must not call. */
+ * Nothing here reads a clock but now_us(), mono_us() and poll_timeout(), which core must not call.
+ */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,10 @@ typedef int64_t usec_t;
 
 usec_t now_us(void);  /* wall clock */
 usec_t mono_us(void); /* monotonic clock, for intervals and loop deadlines */
+
+/* How long poll(2) may wait for a deadline of mono_us(), in ms: 0 once it is past (a negative
+ * number would wait for ever), rounded up, an hour at most. */
+int poll_timeout(usec_t deadline);
 
 /* "850ms", "90s", "5m", "1h 30m", "2d": numbers with units, summed. A bare number is an error,
  * because nobody remembers which unit it means. Returns 0, -EINVAL, -ERANGE. */

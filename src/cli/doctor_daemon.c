@@ -39,10 +39,9 @@ static int read_all(int fd, struct strbuf *b)
 
     while (b->len < ANSWER_MAX) {
         struct pollfd p = {fd, POLLIN, 0};
-        usec_t left = deadline - mono_us();
         ssize_t n;
 
-        if (left <= 0 || poll(&p, 1, (int)(left / USEC_PER_MSEC) + 1) == 0)
+        if (mono_us() >= deadline || poll(&p, 1, poll_timeout(deadline)) == 0)
             return -ETIMEDOUT;
         n = recv(fd, block, sizeof(block), MSG_DONTWAIT);
         if (n == 0)

@@ -27,13 +27,6 @@ struct run {
     struct strbuf *text;
 };
 
-static int remaining_ms(const struct run *r)
-{
-    usec_t left = r->deadline - mono_us();
-
-    return left <= 0 ? 0 : (int)(left / USEC_PER_MSEC) + 1;
-}
-
 /* Whether there may be more. */
 static bool take_output(struct run *r)
 {
@@ -53,7 +46,7 @@ static int await(struct run *r)
     struct pollfd fds[] = {{r->pidfd, POLLIN, 0}, {r->output, POLLIN, 0}};
 
     for (;;) {
-        int n = poll(fds, 2, remaining_ms(r));
+        int n = poll(fds, 2, poll_timeout(r->deadline));
 
         if (n < 0 && errno != EINTR)
             return -errno;

@@ -49,6 +49,18 @@ static void durations_format(void **state)
     assert_string_equal(duration_format(USEC_NEVER, buf), "never");
 }
 
+static void a_wait_is_never_endless(void **state)
+{
+    int wait;
+
+    assert_int_equal(poll_timeout(USEC_UNKNOWN), 0);
+    assert_int_equal(poll_timeout(mono_us()), 0);
+    assert_int_equal(poll_timeout(mono_us() - USEC_PER_DAY), 0);
+    assert_int_equal(poll_timeout(USEC_NEVER), 3600 * 1000);
+    wait = poll_timeout(mono_us() + USEC_PER_MIN);
+    assert_true(wait > 0 && wait <= 60 * 1000);
+}
+
 static void timestamps_format(void **state)
 {
     char buf[TIMESTAMP_TEXT_MAX];
@@ -203,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_numbers_in_texts),
         cmocka_unit_test(durations_parse_and_refuse),
         cmocka_unit_test(durations_format),
+        cmocka_unit_test(a_wait_is_never_endless),
         cmocka_unit_test(timestamps_format),
         cmocka_unit_test(hostile_text_is_made_printable),
         cmocka_unit_test(copies_are_bounded),

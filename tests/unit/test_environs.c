@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "until.h"
@@ -29,6 +30,20 @@ int __wrap_proc_environ_read(pid_t pid, struct proc_environ *ret)
     while (pid == HANGS)
         pause();
     return __real_proc_environ_read(pid, ret);
+}
+
+static usec_t skipped; /* what the clock is ahead by */
+static usec_t skip;    /* and what it gains each time that it is looked at */
+int __real_clock_gettime(clockid_t id, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
+{
+    int r = __real_clock_gettime(id, ret);
+
+    skipped += skip;
+    ret->tv_sec += skipped / USEC_PER_SEC;
+    return r;
 }
 
 struct seen {
@@ -115,11 +130,27 @@ static void test_one_that_hangs_hides_no_other(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
+/* A machine may be so busy that the time is over before the first wait. */
+static void test_a_late_wait_is_no_endless_one(void **state)
+{
+    struct seen seen = {0};
+    pid_t hanging[] = {HANGS};
+
+    for (skip = USEC_PER_SEC / 8; skip < 10 * USEC_PER_SEC; skip *= 2) {
+        alarm(60); /* ends the test, should one wait for ever */
+        look(hanging, 1, &seen);
+        assert_int_equal(seen.read, 0);
+    }
+    alarm(0);
+    skip = 0;
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_told_in_order),
         cmocka_unit_test(test_one_that_hangs_hides_no_other),
+        cmocka_unit_test(test_a_late_wait_is_no_endless_one),
     };
 
     return cmocka_run_group_tests_name("environs", tests, NULL, NULL);
