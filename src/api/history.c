@@ -108,66 +108,74 @@ static bool take_seen_event(struct page *p, const struct event *e)
     return take_event(p, e);
 }
 
-/* Of steps, which come every second, a story needs few: those that stand beside something else,
- * and one in so many. */
+/* Of steps, which come every second, a story needs few: the first, those that stand before
+ * something else, and one in so many. */
 #define THIN_STEPS 50
 
 struct thin_page {
-    struct page page;   /* the first member */
-    struct event *held; /* the last step, not told yet */
-    unsigned skipped;
+    struct page page;  /* the first member */
+    struct event held; /* the last step, if it was not told */
+    bool holds;
+    unsigned skipped; /* since one was told; 0 = the next is */
 };
+
+static bool tell_held(struct thin_page *t)
+{
+    bool holds = t->holds;
+
+    t->holds = false;
+    return holds && take_event(&t->page, &t->held);
+}
+
+static bool take_step(struct thin_page *t, const struct event *e)
+{
+    t->holds = t->skipped > 0 && t->skipped < THIN_STEPS;
+    if (t->holds) {
+        t->held = *e;
+        t->skipped++;
+        return false;
+    }
+    t->skipped = 1;
+    return take_event(&t->page, e);
+}
 
 static bool take_thin(struct page *p, const struct event *e)
 {
     struct thin_page *t = (struct thin_page *)p;
-    bool took = false;
+    bool is_signal = e->kind == EVENT_SIGNAL, told;
 
-    if (e->kind == EVENT_SIGNAL && e->signal.kind != SIGNAL_STEP &&
-        e->signal.kind != SIGNAL_CHECKPOINT)
+    if (is_signal && e->signal.kind == SIGNAL_STEP)
+        return take_step(t, e);
+    if (is_signal && e->signal.kind != SIGNAL_CHECKPOINT)
         return false;
-    if (e->kind == EVENT_SIGNAL && e->signal.kind == SIGNAL_STEP && t->held &&
-        ++t->skipped < THIN_STEPS) {
-        *t->held = *e;
-        return false;
-    }
-    if (t->held && e->kind != EVENT_SIGNAL && t->skipped > 0)
-        took = take_event(p, t->held);
-    t->skipped = 0;
-    if (e->kind == EVENT_SIGNAL && !t->held)
-        t->held = xmemdup(e, sizeof(*e));
-    return take_event(p, e) || took;
-}
-
-/* What stands at the end of a page is told, and the next begins behind it. */
-static void end_thin(struct thin_page *t)
-{
-    if (t->held && t->skipped > 0)
-        take_event(&t->page, t->held);
-    free(t->held);
+    told = tell_held(t);
+    if (!is_signal)
+        t->skipped = 0;
+    return take_event(p, e) || told;
 }
 
 void get_job_events(struct desk *d, const struct api_request *r, const struct route_params *p,
                     struct api_answer *ret)
 {
     _cleanup_found_job_ struct found_job f = {0};
-    struct thin_page t = {.page = {.desk = d, .request = r}};
+    _cleanup_(freep) struct thin_page *t = xnew(struct thin_page);
     const char *thin = request_arg(r, "thin");
     struct journal_choice c = {.job = f.key};
     struct err e = {0};
     int error;
 
-    if (!answer_found(d, r, p->name, &f, ret) || !request_limit(r, &t.page.limit, ret) ||
+    t->page = (struct page){.desk = d, .request = r};
+    if (!answer_found(d, r, p->name, &f, ret) || !request_limit(r, &t->page.limit, ret) ||
         !request_number(r, "after", 0, &c.after, ret) ||
         !read_kinds(thin && !request_arg(r, "kind") ? "all" : request_arg(r, "kind"), &c.kinds,
                     ret))
         return;
     if (c.kinds == ALL_KINDS)
         c.kinds = 0;
-    t.page.list = json_array();
-    error = fill_page(&t.page, &c, thin ? take_thin : take_event, &e);
-    end_thin(&t);
-    answer_page(&t.page, "events", error, &e, ret);
+    t->page.list = json_array();
+    error = fill_page(&t->page, &c, thin ? take_thin : take_event, &e);
+    tell_held(t); /* at the end of a page; the next begins behind it */
+    answer_page(&t->page, "events", error, &e, ret);
 }
 
 /* Whether an index leads to the events: then there may be any number of others between them. */

@@ -22,6 +22,8 @@ from conftest import REKNIT
 
 PROGRAMS = ("reknit", "reknitd", "reknit-slurm", "reknit-reader", "reknit-spawner", "reknit-seal", "reknit-agent")
 USER = "nobody"  # a real user on every Debian, whom the spawner starts readers for
+# Slurm's own priority of a job that has waited is higher than that of one just queued again.
+QUEUE_BY_AGE = {"PriorityType": "priority/multifactor", "PriorityWeightAge": "100000", "PriorityCalcPeriod": "1"}
 QUIET = {"look", "signal", "tick", "mode", "policy", "brakes", "logs-drained"}
 
 # The brakes are a test of their own; here jobs fail at once because a test says so.

@@ -11,11 +11,12 @@ import pytest
 import reknitd
 from cluster import Cluster, FINAL, await_true
 from conftest import REKNIT
-from reknitd import Reknitd, Site
+from reknitd import QUEUE_BY_AGE, Reknitd, Site
 
 pytestmark = pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))
 
 BEGUN = "date +%s.%N >> {folder}/begun"
+LAUNCHER = "trap 'sleep 3' EXIT"  # it gives the other ranks some time to end
 PLUGIN = REKNIT.parent / "spank_reknit.so"
 WITH, WITHOUT = "with the plugin", "without the plugin"
 PROMISE = {WITH: 5, WITHOUT: 8}
@@ -43,11 +44,11 @@ def reknitd_on(site, name, plugin, **policy):
     assert daemon.stop() == 0
 
 
-def dying(site, name, deaths, **submit):
+def dying(site, name, deaths, before="", **submit):
     """A job whose rank 1 dies in each of so many attempts, every time a bit further on."""
     faults = [{"rank": 1, "step": 8 * n + 7, "attempt": n, "do": "kill", "signal": 9} for n in range(deaths)]
     job = site.train(name, faults, options=f"--steps {8 * deaths + 8} --step-ms 20",
-                     before=BEGUN.format(folder=site.work / name), **submit)
+                     before=f"{BEGUN.format(folder=site.work / name)}\n{before}", **submit)
     job.deaths = deaths
     return job
 
@@ -120,11 +121,11 @@ def test_plain_slurm(site, capsys):
 @pytest.mark.soak
 @pytest.mark.parametrize("keep", ["none", "priority", "reservation"])
 def test_full_cluster(capsys, keep):
-    """Others wait for all its nodes, each for a while: what reknit takes, and what the queue does."""
+    """Others have waited for longer, each for all its nodes: what reknit takes, and what the queue does."""
     plugstack = Cluster.plugin(PLUGIN) if PLUGIN.exists() else ""
-    with Site(nodes=4, plugstack=plugstack) as site, \
+    with Site(nodes=4, conf=QUEUE_BY_AGE, plugstack=plugstack) as site, \
             reknitd_on(site, f"full-{keep}", plugin=bool(plugstack), keep_place=keep) as daemon:
-        job = dying(site, f"full-{keep}", deaths=1, nodes=4, exclusive=True)
+        job = dying(site, f"full-{keep}", deaths=1, before=LAUNCHER, nodes=4, exclusive=True)
         await_true("its ranks", lambda: len(job.nodes(0)) == 4)
         others = [site.submit("sleep 20", nodes=4, exclusive=True, job_name=f"other-{n}") for n in range(3)]
         gap = ended(site, daemon, job)[0]

@@ -10,7 +10,7 @@ import pytest
 import reknitd
 from cluster import Cluster, await_true
 from conftest import REKNIT
-from reknitd import Reknitd, Site
+from reknitd import QUEUE_BY_AGE, Reknitd, Site
 
 PLUGIN = REKNIT.parent / "spank_reknit.so"
 AGENT, SEAL = REKNIT.parent / "reknit-agent", REKNIT.parent / "reknit-seal"
@@ -23,8 +23,6 @@ def missing():
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
-# Slurm's own priority of a job that has waited is higher than that of one just queued again.
-CONF = {"PriorityType": "priority/multifactor", "PriorityWeightAge": "100000", "PriorityCalcPeriod": "1"}
 AT_ONCE = {"causes": {"unknown": {"backoff": "0s"}, "user-code": {"backoff": "0s"}}}
 POLICIES = [
     {"name": "first", "users": True, "policy": {"keep_place": "priority", **AT_ONCE}},
@@ -45,7 +43,7 @@ FAILS = 'test -n "$SLURM_RESTART_COUNT" && exec sleep 3\nsleep 3\nexit 1'
 
 @pytest.fixture(scope="module")
 def site():
-    with Site(nodes=4, cpus=1, conf=CONF, plugstack=Cluster.plugin(PLUGIN)) as s:
+    with Site(nodes=4, cpus=1, conf=QUEUE_BY_AGE, plugstack=Cluster.plugin(PLUGIN)) as s:
         yield s
 
 

@@ -567,6 +567,68 @@ static void pages_of_events_hold_each_once(void **state)
     assert_int_equal(n, 6);
 }
 
+static void step(struct world *w, const char *job, uint32_t attempt, int64_t number)
+{
+    struct event *e = xnew(struct event);
+
+    *e = (struct event){.kind = EVENT_SIGNAL, .attempt = attempt};
+    STR_COPY(e->job, job);
+    e->signal = (struct signal){.kind = SIGNAL_STEP, .step.step = number};
+    happen(w, e);
+    free(e);
+}
+
+static void save(struct world *w, const char *job, uint32_t attempt, int64_t number)
+{
+    struct event *e = xnew(struct event);
+
+    *e = (struct event){.kind = EVENT_SIGNAL, .attempt = attempt};
+    STR_COPY(e->job, job);
+    e->signal = (struct signal){.kind = SIGNAL_CHECKPOINT,
+                                .checkpoint = {.edge = EDGE_END, .step = number}};
+    happen(w, e);
+    free(e);
+}
+
+/* "1 50 99 " are the numbers of the steps of an answer. */
+static const char *told_steps(struct world *w, char *text, size_t size)
+{
+    static const char *const args[] = {"thin", "1", "limit", "500", NULL};
+    json_t *j = get(w, &alice, "/v1/jobs/1-10/events", args), *e;
+    size_t i, n = 0;
+
+    *text = '\0';
+    json_array_foreach (json_object_get(j, "events"), i, e) {
+        json_t *signal = json_object_get(e, "signal");
+        json_t *s = json_object_get(json_object_get(signal, "step"), "step");
+
+        if (s)
+            n += (size_t)snprintf(text + n, size - n, "%d ", (int)json_integer_value(s));
+    }
+    json_decref(j);
+    return text;
+}
+
+static void of_many_steps_the_telling_ones_are_told(void **state)
+{
+    struct world *w = *state;
+    char text[512];
+
+    see_job(w, "1-10", ALICE);
+    for (int64_t i = 1; i <= 120; i++)
+        step(w, "1-10", 1, i);
+    assert_string_equal(told_steps(w, text, sizeof(text)), "1 51 101 120 ");
+    crash_job(w, "1-10", "n1");
+    happens(w, EVENT_ATTEMPT_STARTED, "1-10", 2);
+    for (int64_t i = 101; i <= 120; i++) {
+        step(w, "1-10", 2, i);
+        if (i % 10 == 0)
+            save(w, "1-10", 2, i);
+    }
+    step(w, "1-10", 2, 121);
+    assert_string_equal(told_steps(w, text, sizeof(text)), "1 51 101 120 101 110 120 121 ");
+}
+
 static void wrong_questions_are_refused(void **state)
 {
     static const char *const wrong[][2] = {{"limit", "0"},   {"limit", "501"}, {"limit", "x"},
@@ -803,6 +865,7 @@ int main(void)
         WITH_WORLD(a_freeze_says_why),
         WITH_WORLD(pages_of_jobs_hold_each_once),
         WITH_WORLD(pages_of_events_hold_each_once),
+        WITH_WORLD(of_many_steps_the_telling_ones_are_told),
         WITH_WORLD(wrong_questions_are_refused),
         WITH_WORLD(events_since_a_time_begin_there),
         WITH_WORLD(a_stream_shows_ones_own_and_goes_on_where_it_was),

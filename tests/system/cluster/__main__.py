@@ -33,14 +33,20 @@ The daemons' logs are in {dir}/log.
 WITH_REKNIT = """
 Reknit runs on it and acts for every job of partition main: reknitd, the plugin, and an agent on each node.
 
-  tail -F {dir}/log/reknitd.out                          # what it decides
+  export REKNIT_SOCKET={folder}/reknitd.sock PATH=$PATH:{programs}
   pkill -9 -f 'slurm_trainer.*{work}' -n                 # a rank dies: the job goes on from its checkpoint
-  {programs}/reknit replay {state}/journal.db
+  reknit jobs                                            # what it knows
+  reknit explain JOBID                                   # what was seen, what was decided, and why
+  reknit events                                          # as it happens
+  reknit incidents
+  reknit doctor --config {folder}/reknitd.yaml
+  reknit replay {folder}/state/journal.db                # decides everything once more, and compares
+  tail -F {dir}/log/reknitd.out                          # what it says itself
 """
 
 
 def start_reknit(cluster, programs):
-    """Where its state is."""
+    """Where all that is its own lies."""
     folder = cluster.dir / "reknit"
     folder.mkdir()
     config = folder / "reknitd.yaml"
@@ -51,7 +57,7 @@ def start_reknit(cluster, programs):
     }))
     cluster.start_daemon("reknitd", [programs / "reknitd", "--config", config, "--drop-ins", folder / "none"])
     cluster.start_agents(programs / "reknit-agent")
-    return folder / "state"
+    return folder
 
 
 def main():
@@ -67,8 +73,8 @@ def main():
         print(TEXT.format(count=len(cluster.nodes), conf=cluster.conf, work=cluster.work,
                           dir=cluster.dir, trainer=TRAINER), flush=True)
         if programs:
-            state = start_reknit(cluster, programs)
-            print(WITH_REKNIT.format(work=cluster.work, dir=cluster.dir, programs=programs, state=state), flush=True)
+            folder = start_reknit(cluster, programs)
+            print(WITH_REKNIT.format(work=cluster.work, dir=cluster.dir, programs=programs, folder=folder), flush=True)
         while True:
             signal.pause()
 
