@@ -126,8 +126,9 @@ static void show_head(const struct page *p, const struct story *s, const struct 
     entry(p, "folder", run->seen.directory);
     if (run->seen.scheduled)
         show_place(p, &run->seen);
-    entryf(p, run->seen.scheduled ? "seen" : "began", "%s, by %s on %s, %s",
-           timestamp_format(run->began, when), run->seen.user, run->seen.host, run->seen.program);
+    entryf(p, run->seen.scheduled ? "seen" : "began", "%s, by %s%s%s, %s",
+           timestamp_format(run->began, when), run->seen.user, run->seen.host[0] ? " on " : "",
+           run->seen.host, run->seen.program);
     if (run->policy.name[0])
         entry(p, "policy", run->policy.name);
     if (s->lost_events > 0)

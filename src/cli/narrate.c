@@ -144,20 +144,31 @@ static void add_nodes(const char (*nodes)[NODE_NAME_LEN], uint32_t n, struct str
         strbuf_addf(out, "%s%s", i > 0 ? ", " : "", nodes[i]);
 }
 
-static void add_intent(const struct intent_facts *f, struct strbuf *out)
+static void add_amend(const struct intent_facts *f, usec_t at, struct strbuf *out)
+{
+    char in[DURATION_TEXT_MAX];
+
+    strbuf_adds(out, "asked the scheduler to start it");
+    if (f->n_nodes > 0) {
+        strbuf_adds(out, " without ");
+        add_nodes(f->nodes, f->n_nodes, out);
+    }
+    if (f->first)
+        strbuf_adds(out, ", before the others that wait");
+    if (f->not_before > at)
+        strbuf_addf(out, ", not for the next %s", duration_format(f->not_before - at, in));
+    else
+        strbuf_adds(out, ", now");
+}
+
+static void add_intent(const struct intent_facts *f, usec_t at, struct strbuf *out)
 {
     switch (f->intent) {
     case INTENT_REQUEUE:
         strbuf_adds(out, "asked the scheduler to queue it again");
         break;
     case INTENT_AMEND:
-        strbuf_adds(out, "asked the scheduler to start it");
-        if (f->n_nodes > 0) {
-            strbuf_adds(out, " without ");
-            add_nodes(f->nodes, f->n_nodes, out);
-        }
-        if (f->first)
-            strbuf_adds(out, ", before the others that wait");
+        add_amend(f, at, out);
         break;
     case INTENT_CANCEL:
         strbuf_adds(out, "asked the scheduler to end it");
@@ -212,7 +223,7 @@ void narrate_scheduled(const struct event *e, struct strbuf *out)
         add_look_words(&e->look, out);
         break;
     case EVENT_INTENT:
-        add_intent(&e->intended, out);
+        add_intent(&e->intended, e->time_us, out);
         break;
     case EVENT_RESULT:
         if (e->result.outcome != OUTCOME_DONE)

@@ -173,15 +173,18 @@ static void end_run(struct story_run *run, const struct event *e)
     run->end = e->ended;
 }
 
-static void add_exit(struct story_attempt *a, const struct event *e, usec_t grace)
+/* A scheduler's job may be queued again before it is known that no process of it is left. */
+static void add_exit(struct story_attempt *a, const struct event *e, const struct story_run *run)
 {
     bool asked = a->asked_at != USEC_NEVER;
 
     a->exited = true;
     a->exit = e->exited;
     if (asked && sig_ended(a->exit.code, a->exit.signal, SIGKILL))
-        a->forced = a->asked_again || e->time_us - a->asked_at >= grace;
+        a->forced = a->asked_again || e->time_us - a->asked_at >= run->policy.kill_grace;
     a->put_down |= a->forced;
+    if (run->seen.scheduled)
+        a->ended = e->time_us;
 }
 
 static void add_request(struct story_attempt *a, const struct event *e)
@@ -201,7 +204,8 @@ static void add_look(struct story_attempt *a, const struct event *e)
     a->look_state = e->look.state;
 }
 
-static void add_to_attempt(struct story_attempt *a, const struct event *e, usec_t grace)
+static void add_to_attempt(struct story_attempt *a, const struct event *e,
+                           const struct story_run *run)
 {
     switch (e->kind) {
     case EVENT_SIGNAL:
@@ -211,7 +215,7 @@ static void add_to_attempt(struct story_attempt *a, const struct event *e, usec_
             add_checkpoint(a, e);
         break;
     case EVENT_ATTEMPT_EXITED:
-        add_exit(a, e, grace);
+        add_exit(a, e, run);
         break;
     case EVENT_ATTEMPT_GONE:
         a->ended = e->time_us;
@@ -267,7 +271,7 @@ void story_add(struct story *s, const struct event *e)
     run = story_last_run(s);
     a = story_last_attempt(run);
     if (a && run->attempts_dropped == 0)
-        add_to_attempt(a, e, run->policy.kill_grace);
+        add_to_attempt(a, e, run);
 }
 
 void story_nobody_runs(struct story *s, bool in_order)

@@ -479,6 +479,28 @@ static void without_steps_no_goodput_is_claimed(void **state)
     story_done(&b.story);
 }
 
+static void one_that_is_queued_again_at_once_has_ended(void **state)
+{
+    struct book b;
+    struct event *seen = xnew(struct event), *exited = xnew(struct event);
+
+    (void)state;
+    begin(&b);
+    *seen = (struct event){.kind = EVENT_JOB_SEEN, .time_us = b.now, .seen.scheduled = true};
+    story_add(&b.story, seen);
+    start(&b);
+    steps(&b, 1, 5);
+    *exited = (struct event){.kind = EVENT_ATTEMPT_EXITED, .time_us = b.now, .exited.code = 1};
+    story_add(&b.story, exited);
+    assert_true(story_last_attempt(story_last_run(&b.story))->ended == b.now);
+    b.now += 3 * S;
+    start(&b); /* and no word of the first one's processes */
+    assert_true(story_last_run(&b.story)->attempts.v[0].ended == b.now - 3 * S);
+    story_done(&b.story);
+    free(seen);
+    free(exited);
+}
+
 static void a_story_may_be_of_the_last_run_only(void **state)
 {
     struct book b = {.now = 1000 * S, .story = {.last_run_only = true}};
@@ -633,6 +655,7 @@ int main(void)
         cmocka_unit_test(attempts_beyond_the_bound_are_counted_and_told_of_nobody_else),
         cmocka_unit_test(a_long_table_is_cut_in_the_middle),
         cmocka_unit_test(without_steps_no_goodput_is_claimed),
+        cmocka_unit_test(one_that_is_queued_again_at_once_has_ended),
         cmocka_unit_test(a_story_may_be_of_the_last_run_only),
         cmocka_unit_test(the_tail_of_a_journal_tells_where_it_was),
     };
