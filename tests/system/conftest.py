@@ -4,6 +4,7 @@
 import os
 import pathlib
 import subprocess
+import tempfile
 
 import pytest
 
@@ -15,6 +16,16 @@ REKNIT = pathlib.Path(os.environ.get("REKNIT", TOP / "build/bin/reknit")).absolu
 def top():
     """The folder of the sources."""
     return TOP
+
+
+@pytest.fixture
+def open_path():
+    """A folder that other users may pass into. pytest's own lie below private ones, more of them
+    when tests run side by side, and every run makes the common one private again."""
+    with tempfile.TemporaryDirectory(prefix="reknit-") as name:
+        path = pathlib.Path(name)
+        path.chmod(0o755)
+        yield path
 
 
 @pytest.fixture(scope="session")

@@ -26,12 +26,10 @@ def world():
 
 
 @pytest.fixture
-def daemon(tmp_path, world):
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+def daemon(open_path, world):
     world.submit(n_nodes=1, comment="reknit", name="hers", user="alice", uid=ALICE, runs=[(1, "failed", 1)])
     world.submit(n_nodes=1, comment="reknit", name="his", user="bob", uid=BOB, runs=[(1, "failed", 1)])
-    d = Daemon(tmp_path, world)
+    d = Daemon(open_path, world)
     try:
         d.until("/v1/decisions", lambda a: len(a["decisions"]) == 2)
         yield d

@@ -74,8 +74,8 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path, world):
-    s = Site(tmp_path, world)
+def site(open_path, world):
+    s = Site(open_path, world)
     try:
         yield s
         s.daemon.stop()
@@ -235,11 +235,11 @@ def test_drop_ins_lie_beside_a_configuration_given_by_hand(tmp_path, world, site
 
 
 @pytest.fixture
-def munged(tmp_path):
+def munged(open_path):
     """A munged of this test; its socket."""
     if not shutil.which("munged", path="/usr/sbin:/usr/bin"):
         pytest.skip("no munged")
-    folder = tmp_path / "munge"
+    folder = open_path / "munge"
     folder.mkdir(mode=0o755)
     (folder / "key").write_bytes(os.urandom(64))
     (folder / "key").chmod(0o600)
@@ -261,10 +261,10 @@ def credential(munge_socket, text, uid=0):
                           capture_output=True, text=True, timeout=20).stdout.strip()
 
 
-def test_munge(tmp_path, world, munged, reknit):
+def test_munge(tmp_path, open_path, world, munged, reknit):
     munge_socket, process = munged
     port = free_port()
-    daemon = Daemon(tmp_path, world, api={"listen": f"127.0.0.1:{port}", "munge": True},
+    daemon = Daemon(open_path, world, api={"listen": f"127.0.0.1:{port}", "munge": True},
                     agents={"munge_socket": str(munge_socket)})
 
     def ask(path, header=None, method="GET"):

@@ -4,6 +4,7 @@
 import gzip
 import json
 import os
+import pathlib
 import pty
 import subprocess
 import sys
@@ -259,8 +260,9 @@ def test_what_a_line_says_of_its_rank_outweighs_the_name(reknit, tmp_path):
 
 
 @pytest.mark.long
-def test_the_head_names_the_files_that_were_judged(reknit, tmp_path):
-    out, err, dmesg, gone = (tmp_path / n for n in ("job.out", "job.err", "dmesg", "gone"))
+def test_the_head_names_the_files_that_were_judged(reknit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # short names: a page is 80 columns wide
+    out, err, dmesg, gone = map(pathlib.Path, ("job.out", "job.err", "dmesg", "gone"))
     out.write_text(steps(1, 40))
     err.write_text("hello\n")
     dmesg.write_text("quiet\n")
@@ -310,8 +312,9 @@ def test_utf_16_is_named(reknit, tmp_path):
 @pytest.mark.parametrize("text", ids=["source", "manual", "dates"], argvalues=["int main(void)\n{\n    return 0;\n}\n", "NAME\n  ls - list\n",
                                   "2026-05-11 09:00:00 status installed man-db:amd64\n" * 9])
 @pytest.mark.long
-def test_text_that_is_not_understood_is_said_to_be(reknit, tmp_path, text):
-    log = tmp_path / "job.out"
+def test_text_that_is_not_understood_is_said_to_be(reknit, tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    log = pathlib.Path("job.out")
     log.write_text(text)
     v = verdict(reknit("diagnose", "--format", "json", log))
     assert (v["class"], v["cause"], v["understood"]) == ("healthy", "none", False)
@@ -690,8 +693,9 @@ def test_steps_without_a_clock_do_not_make_a_silence(reknit, tmp_path):
     assert verdict(reknit("diagnose", "--format", "json", log))["class"] == "hang"
 
 
-def test_the_attempts_before_are_listed_for_several_files_too(reknit, tmp_path):
-    out, err = tmp_path / "job.out", tmp_path / "job.err"
+def test_the_attempts_before_are_listed_for_several_files_too(reknit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out, err = pathlib.Path("job.out"), pathlib.Path("job.err")
     out.write_text(launch() + steps(1, 40) + ECC + launch() + steps(21, 60))
     err.write_text("hello\n")
     for files in ([out, err], [err, out]):

@@ -19,8 +19,8 @@ def world():
 
 
 @pytest.fixture
-def daemon(tmp_path, world):
-    d = Daemon(tmp_path, world, mode="observe")
+def daemon(open_path, world):
+    d = Daemon(open_path, world, mode="observe")
     try:
         yield d
         d.stop()
