@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Each owner of jobs has one reader, started when there is something to read and dropped when there
- * is not. It is asked now and then whether it is alive; one that says nothing for long, or ends, is
- * replaced, at once and then ever more slowly, because what killed it may be in the log.
+ * is not; reader_process.c keeps it alive.
  *
  * What a reader has told stands in two notes. Its marks are what it vouches for: everything before
  * them was told. Of each file it is also kept how far signals came (`seen`): the next reader begins
@@ -22,34 +21,27 @@
 #include "base/str.h"
 #include "base/timer.h"
 #include "base/vec.h"
+#include "source/reader_process.h"
 #include "source/reader_request.h"
 #include "source/reader_state.h"
 #include "wire/codec.h"
-#include "wire/lines.h"
 
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-#define READER_PROTOCOL 1                   /* reader/serve.c */
-#define UNCLAIMED_LIFE  (10 * USEC_PER_MIN) /* of jobs in the file that nobody asks for */
-#define PING_EVERY      (10 * USEC_PER_SEC)
-#define PING_PATIENCE   (30 * USEC_PER_SEC)
-#define BACKOFF_MIN     (500 * USEC_PER_MSEC)
-#define BACKOFF_MAX     USEC_PER_MIN
-#define STEADY_AFTER    USEC_PER_MIN /* having run so long, it is replaced at once again */
-#define START_PATIENCE  USEC_PER_MIN
-#define LINE_BYTES_MAX  ((size_t)4 << 20)
-#define OWED_BYTES_MAX  ((size_t)64 << 20)
-#define JOBS_MAX        20000
-#define SIGNALS_MAX     500 /* of one job in a second */
-#define COMPLAINTS_MAX  20  /* of one reader in a second: they end in a log */
-#define FILES_MAX       READER_MARKS_MAX
-#define LEFT_MAX        64 /* marks that jobs of one owner left */
-#define LEFT_OWNERS     256
-#define SAVE_EVERY      (2 * USEC_PER_SEC)
-#define SAVE_COST       (4 * USEC_PER_MSEC) /* for each KiB: a large file is written less often */
+#define UNCLAIMED_LIFE (10 * USEC_PER_MIN) /* of jobs in the file that nobody asks for */
+#define PING_EVERY     (10 * USEC_PER_SEC)
+#define PING_PATIENCE  (30 * USEC_PER_SEC)
+#define JOBS_MAX       20000
+#define SIGNALS_MAX    500 /* of one job in a second */
+#define COMPLAINTS_MAX 20  /* of one reader in a second: they end in a log */
+#define FILES_MAX      READER_MARKS_MAX
+#define LEFT_MAX       64 /* marks that jobs of one owner left */
+#define LEFT_OWNERS    256
+#define SAVE_EVERY     (2 * USEC_PER_SEC)
+#define SAVE_COST      (4 * USEC_PER_MSEC) /* for each KiB: a large file is written less often */
 
 /* How far signals of a file came. */
 struct seen {
@@ -73,21 +65,12 @@ struct job {
     uint32_t in_window;
 };
 
-enum owner_state { OWNER_WAITING, OWNER_STARTING, OWNER_RUNNING };
-
 struct owner {
     struct readers *readers;
     uid_t uid;
-    gid_t gid;
-    enum owner_state state;
-    struct child *child;
-    struct lines *lines;
-    sd_event_source *timer; /* the next start, or the next question whether it lives */
-    usec_t since, backoff;
-    unsigned unheard; /* questions since it last said anything */
+    struct reader_process *process;
     usec_t complaints_since;
     unsigned complaints;
-    bool hung;
     size_t n_jobs;
 };
 
@@ -162,14 +145,6 @@ static void tell_gap(const struct job *j, const char *text)
 
 /* ---- asking ---- */
 
-static void ask(struct owner *o, json_t *j)
-{
-    if (o->lines)
-        lines_send(o->lines, j); /* one that takes nothing is soon found to be hung */
-    else
-        json_decref(j);
-}
-
 /* For the first attempt of a job of which nothing has been read. */
 static const json_t *marks_beside(const struct job *j)
 {
@@ -190,13 +165,13 @@ static void ask_follow(const struct job *j)
         json_object_set_new(q, "beside", reader_marks_list(beside));
     json_object_set_new(q, "marks", reader_marks_list(j->marks));
     json_object_set_new(q, "before", reader_marks_list(j->before));
-    ask(j->owner, q);
+    reader_process_ask(j->owner->process, q);
 }
 
 static void ask_about(const struct job *j, const char *op)
 {
-    ask(j->owner,
-        json_pack("{s:s,s:s,s:I}", "op", op, "job", j->key, "attempt", (json_int_t)j->attempt));
+    reader_process_ask(j->owner->process, json_pack("{s:s,s:s,s:I}", "op", op, "job", j->key,
+                                                    "attempt", (json_int_t)j->attempt));
 }
 
 /* What the reader before this one told will come again, from the marks on. */
@@ -208,8 +183,10 @@ static void expect_repeats(struct job *j)
     }
 }
 
-static void ask_all(struct owner *o)
+static void ask_all(void *ctx)
 {
+    struct owner *o = ctx;
+
     VEC_FOREACH (&o->readers->jobs, j) {
         if ((*j)->owner != o)
             continue;
@@ -375,8 +352,10 @@ static void take_about(struct owner *o, struct job *j, const char *kind, const j
     }
 }
 
-static void tell_state(const struct owner *o, const char *text)
+static void tell_state(void *ctx, const char *text)
 {
+    const struct owner *o = ctx;
+
     o->readers->handlers.reader_state(o->readers->ctx, o->uid, text);
 }
 
@@ -384,29 +363,20 @@ static void take_own(struct owner *o, const char *kind, const json_t *t)
 {
     char text[256];
 
-    if (kind && streq(kind, "hello") &&
-        json_integer_value(json_object_get(t, "protocol")) != READER_PROTOCOL) {
-        tell_state(o, "its reader speaks another protocol than we do");
-        lines_close(o->lines); /* and so it is replaced, ever more slowly */
-    } else if (kind && streq(kind, "hello") && o->state == OWNER_STARTING) {
-        o->state = OWNER_RUNNING;
-        tell_state(o, "running");
-    } else if (json_is_false(json_object_get(t, "ok")) || (kind && streq(kind, "failed"))) {
+    if (json_is_false(json_object_get(t, "ok")) || (kind && streq(kind, "failed"))) {
         clean_text(t, "text", text, sizeof(text));
         if (may_complain(o))
             tell_state(o, text);
     }
 }
 
-static void on_object(void *ctx, const json_t *t)
+static void take_said(void *ctx, const json_t *t)
 {
     struct owner *o = ctx;
     const char *kind = json_string_value(json_object_get(t, "kind"));
     const char *key = json_string_value(json_object_get(t, "job"));
     struct job *j = key ? find_job(o->readers, key) : NULL;
 
-    o->hung &= o->unheard == 0; /* it answers, and not only because it is new */
-    o->unheard = 0;
     if (!kind || !key)
         take_own(o, kind, t);
     else if (j && j->owner == o &&
@@ -414,128 +384,44 @@ static void on_object(void *ctx, const json_t *t)
         take_about(o, j, kind, t);
 }
 
-/* ---- readers come and go ---- */
-
-static void replace(struct owner *o, const char *why)
+static void take_end(void *ctx, const char *why)
 {
-    usec_t now = mono_us();
+    struct owner *o = ctx;
 
-    if (o->state == OWNER_RUNNING && now - o->since > STEADY_AFTER)
-        o->backoff = 0;
-    o->lines = lines_free(o->lines);
-    o->child = child_drop(o->child);
-    o->state = OWNER_WAITING;
     o->readers->counts.replaced++;
-    timer_arm(o->timer, now + o->backoff);
-    o->backoff = o->backoff == 0 ? BACKOFF_MIN : 2 * o->backoff;
-    if (o->backoff > BACKOFF_MAX)
-        o->backoff = BACKOFF_MAX;
     tell_state(o, why);
 }
 
-static void on_closed(void *ctx)
-{
-    struct owner *o = ctx;
-
-    o->lines = lines_free(o->lines);
-    if (!o->child) /* else its end is told, and how it was */
-        replace(o, "its reader has ended");
-    else
-        timer_arm(o->timer, mono_us() + USEC_PER_SEC);
-}
-
-static void on_started(void *ctx, int fd)
-{
-    static const struct lines_options options = {.line_max = LINE_BYTES_MAX,
-                                                 .owed_max = OWED_BYTES_MAX};
-    static const struct lines_handlers handlers = {.object = on_object, .closed = on_closed};
-    struct owner *o = ctx;
-
-    o->lines = lines_new(o->readers->event, fd, fd, &options, &handlers, o);
-    if (!o->lines) {
-        replace(o, "its reader cannot be listened to");
-        return;
-    }
-    o->unheard = 0;
-    ask_all(o);
-}
-
-static void on_ended(void *ctx, const char *text)
-{
-    struct owner *o = ctx;
-    char why[300];
-
-    o->child = NULL; /* gone already */
-    STR_PRINTF(why, "its reader: %s", text);
-    replace(o, why);
-}
-
-static void start(struct owner *o)
-{
-    static const struct child_handlers handlers = {.started = on_started, .ended = on_ended};
-
-    o->state = OWNER_STARTING;
-    o->since = mono_us();
-    o->unheard = 0;
-    o->child = child_start(o->readers->config.children, CHILD_READER, o->uid, o->gid, &handlers, o);
-    timer_arm(o->timer, o->since + o->readers->config.ping_every);
-}
-
-/* Questions are counted, not time: after a pause of our own loop its answers wait to be read. */
-static void check_life(struct owner *o)
-{
-    const struct readers_config *c = &o->readers->config;
-    usec_t patience = c->ping_patience;
-    bool hangs;
-
-    if (o->state == OWNER_STARTING && patience < START_PATIENCE)
-        patience = START_PATIENCE;
-    hangs = o->unheard * c->ping_every >= patience;
-    if (hangs || (o->state == OWNER_RUNNING && !o->lines)) {
-        o->hung |= hangs;
-        replace(o, hangs ? "its reader hung (a file system that does not answer?)"
-                         : "its reader has closed the connection");
-        return;
-    }
-    o->unheard++;
-    ask(o, json_pack("{s:s}", "op", "ping"));
-    timer_arm(o->timer, mono_us() + c->ping_every);
-}
-
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
-{
-    struct owner *o = userdata;
-
-    if (o->state == OWNER_WAITING)
-        start(o);
-    else
-        check_life(o);
-    return 0;
-}
+/* ---- owners ---- */
 
 static void owner_free(struct owner *o)
 {
-    lines_free(o->lines);
-    child_drop(o->child);
-    sd_event_source_disable_unref(o->timer);
+    reader_process_free(o->process);
     free(o);
 }
 
 static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid)
 {
+    static const struct reader_process_handlers handlers = {
+        .started = ask_all, .said = take_said, .state = tell_state, .ended = take_end};
+    struct reader_process_config config = {.children = r->config.children,
+                                           .uid = uid,
+                                           .gid = gid,
+                                           .ping_every = r->config.ping_every,
+                                           .ping_patience = r->config.ping_patience};
     struct owner *o;
 
     VEC_FOREACH (&r->owners, known)
         if ((*known)->uid == uid)
             return *known;
     o = xnew(struct owner);
-    *o = (struct owner){.readers = r, .uid = uid, .gid = gid};
-    if (timer_new(r->event, on_timer, o, &o->timer) < 0) {
+    *o = (struct owner){.readers = r, .uid = uid};
+    o->process = reader_process_new(r->event, &config, &handlers, o);
+    if (!o->process) {
         free(o);
         return NULL;
     }
     *VEC_PUSH(&r->owners) = o;
-    timer_arm(o->timer, 0);
     return o;
 }
 
@@ -767,8 +653,8 @@ void readers_counts(const struct readers *r, struct readers_counts *ret)
     *ret = r->counts;
     ret->running = ret->hung = 0;
     VEC_FOREACH (&r->owners, o) {
-        ret->running += (*o)->state == OWNER_RUNNING;
-        ret->hung += (*o)->hung;
+        ret->running += reader_process_is_running((*o)->process);
+        ret->hung += reader_process_is_hung((*o)->process);
     }
 }
 

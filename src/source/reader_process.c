@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A reader is asked now and then whether it is alive; one that says nothing for long, or ends, is
+ * replaced, at once and then ever more slowly, because what killed it may be in the log. */
+
+#include "source/reader_process.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "base/timer.h"
+#include "wire/lines.h"
+
+#define READER_PROTOCOL 1 /* reader/serve.c */
+#define BACKOFF_MIN     (500 * USEC_PER_MSEC)
+#define BACKOFF_MAX     USEC_PER_MIN
+#define STEADY_AFTER    USEC_PER_MIN /* having run so long, it is replaced at once again */
+#define START_PATIENCE  USEC_PER_MIN
+#define LINE_BYTES_MAX  ((size_t)4 << 20)
+#define OWED_BYTES_MAX  ((size_t)64 << 20)
+
+enum state { STATE_WAITING, STATE_STARTING, STATE_RUNNING };
+
+struct reader_process {
+    sd_event *event;
+    struct reader_process_config config;
+    struct reader_process_handlers handlers;
+    void *ctx;
+    enum state state;
+    struct child *child;
+    struct lines *lines;
+    sd_event_source *timer; /* the next start, or the next question whether it lives */
+    usec_t since, backoff;
+    unsigned unheard; /* questions since it last said anything */
+    bool hung;
+};
+
+static void replace(struct reader_process *p, const char *why)
+{
+    usec_t now = mono_us();
+
+    if (p->state == STATE_RUNNING && now - p->since > STEADY_AFTER)
+        p->backoff = 0;
+    p->lines = lines_free(p->lines);
+    p->child = child_drop(p->child);
+    p->state = STATE_WAITING;
+    timer_arm(p->timer, now + p->backoff);
+    p->backoff = p->backoff == 0 ? BACKOFF_MIN : 2 * p->backoff;
+    if (p->backoff > BACKOFF_MAX)
+        p->backoff = BACKOFF_MAX;
+    p->handlers.ended(p->ctx, why);
+}
+
+static void take_hello(struct reader_process *p, const json_t *hello)
+{
+    if (json_integer_value(json_object_get(hello, "protocol")) != READER_PROTOCOL) {
+        p->handlers.state(p->ctx, "its reader speaks another protocol than we do");
+        lines_close(p->lines); /* and so it is replaced, ever more slowly */
+    } else if (p->state == STATE_STARTING) {
+        p->state = STATE_RUNNING;
+        p->handlers.state(p->ctx, "running");
+    }
+}
+
+static void on_object(void *ctx, const json_t *j)
+{
+    struct reader_process *p = ctx;
+    const char *kind = json_string_value(json_object_get(j, "kind"));
+
+    p->hung &= p->unheard == 0; /* it answers, and not only because it is new */
+    p->unheard = 0;
+    if (kind && streq(kind, "hello"))
+        take_hello(p, j);
+    else
+        p->handlers.said(p->ctx, j);
+}
+
+static void on_closed(void *ctx)
+{
+    struct reader_process *p = ctx;
+
+    p->lines = lines_free(p->lines);
+    if (!p->child) /* else its end is told, and how it was */
+        replace(p, "its reader has ended");
+    else
+        timer_arm(p->timer, mono_us() + USEC_PER_SEC);
+}
+
+static void on_started(void *ctx, int fd)
+{
+    static const struct lines_options options = {.line_max = LINE_BYTES_MAX,
+                                                 .owed_max = OWED_BYTES_MAX};
+    static const struct lines_handlers handlers = {.object = on_object, .closed = on_closed};
+    struct reader_process *p = ctx;
+
+    p->lines = lines_new(p->event, fd, fd, &options, &handlers, p);
+    if (!p->lines) {
+        replace(p, "its reader cannot be listened to");
+        return;
+    }
+    p->unheard = 0;
+    p->handlers.started(p->ctx);
+}
+
+static void on_ended(void *ctx, const char *text)
+{
+    struct reader_process *p = ctx;
+    char why[300];
+
+    p->child = NULL; /* gone already */
+    STR_PRINTF(why, "its reader: %s", text);
+    replace(p, why);
+}
+
+static void start(struct reader_process *p)
+{
+    static const struct child_handlers handlers = {.started = on_started, .ended = on_ended};
+    const struct reader_process_config *c = &p->config;
+
+    p->state = STATE_STARTING;
+    p->since = mono_us();
+    p->unheard = 0;
+    p->child = child_start(c->children, CHILD_READER, c->uid, c->gid, &handlers, p);
+    timer_arm(p->timer, p->since + c->ping_every);
+}
+
+/* Questions are counted, not time: after a pause of our own loop its answers wait to be read. */
+static void check_life(struct reader_process *p)
+{
+    const struct reader_process_config *c = &p->config;
+    usec_t patience = c->ping_patience;
+    bool hangs;
+
+    if (p->state == STATE_STARTING && patience < START_PATIENCE)
+        patience = START_PATIENCE;
+    hangs = p->unheard * c->ping_every >= patience;
+    if (hangs || (p->state == STATE_RUNNING && !p->lines)) {
+        p->hung |= hangs;
+        replace(p, hangs ? "its reader hung (a file system that does not answer?)"
+                         : "its reader has closed the connection");
+        return;
+    }
+    p->unheard++;
+    reader_process_ask(p, json_pack("{s:s}", "op", "ping"));
+    timer_arm(p->timer, mono_us() + c->ping_every);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct reader_process *p = userdata;
+
+    if (p->state == STATE_WAITING)
+        start(p);
+    else
+        check_life(p);
+    return 0;
+}
+
+void reader_process_ask(struct reader_process *p, json_t *question)
+{
+    if (p->lines)
+        lines_send(p->lines, question); /* one that takes nothing is soon found to be hung */
+    else
+        json_decref(question);
+}
+
+bool reader_process_is_running(const struct reader_process *p)
+{
+    return p->state == STATE_RUNNING;
+}
+
+bool reader_process_is_hung(const struct reader_process *p)
+{
+    return p->hung;
+}
+
+struct reader_process *reader_process_new(sd_event *event, const struct reader_process_config *c,
+                                          const struct reader_process_handlers *handlers, void *ctx)
+{
+    struct reader_process *p = xnew(struct reader_process);
+
+    *p = (struct reader_process){
+        .event = sd_event_ref(event), .config = *c, .handlers = *handlers, .ctx = ctx};
+    if (timer_new(event, on_timer, p, &p->timer) < 0)
+        return reader_process_free(p);
+    timer_arm(p->timer, 0);
+    return p;
+}
+
+struct reader_process *reader_process_free(struct reader_process *p)
+{
+    if (!p)
+        return NULL;
+    lines_free(p->lines);
+    child_drop(p->child);
+    sd_event_source_disable_unref(p->timer);
+    sd_event_unref(p->event);
+    free(p);
+    return NULL;
+}
