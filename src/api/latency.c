@@ -32,9 +32,7 @@ struct track {
 
 void latency_done(struct latency *l)
 {
-    free(l->tracks);
-    l->tracks = NULL;
-    l->n = l->cap = 0;
+    VEC_DONE(&l->tracks);
 }
 
 static void measure(struct latency *l, enum leg leg, usec_t from, usec_t to)
@@ -54,45 +52,30 @@ static void measure(struct latency *l, enum leg leg, usec_t from, usec_t to)
 
 static size_t position(const struct latency *l, const char *job)
 {
-    size_t lo = 0, hi = l->n;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (strcmp(l->tracks[mid].job, job) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    return VEC_BISECT(&l->tracks, t, strcmp(t->job, job) < 0);
 }
 
 /* NULL: nothing is measured of it, and shall not be. */
 static struct track *track_of(struct latency *l, const char *job, bool make)
 {
     size_t i = position(l, job);
+    struct track *t;
 
-    if (i < l->n && streq(l->tracks[i].job, job))
-        return &l->tracks[i];
-    if (!make || l->n == TRACKS_MAX)
+    if (i < l->tracks.n && streq(l->tracks.v[i].job, job))
+        return &l->tracks.v[i];
+    if (!make || l->tracks.n == TRACKS_MAX)
         return NULL;
-    if (l->n == l->cap) {
-        l->cap = l->cap < 16 ? 16 : l->cap * 2;
-        l->tracks = xreallocarray(l->tracks, l->cap, sizeof(l->tracks[0]));
-    }
-    memmove(&l->tracks[i + 1], &l->tracks[i], (l->n++ - i) * sizeof(l->tracks[0]));
-    memset(&l->tracks[i], 0, sizeof(l->tracks[i]));
-    STR_COPY(l->tracks[i].job, job);
-    return &l->tracks[i];
+    t = VEC_INSERT(&l->tracks, i);
+    STR_COPY(t->job, job);
+    return t;
 }
 
 static void forget(struct latency *l, const char *job)
 {
     size_t i = position(l, job);
 
-    if (i == l->n || !streq(l->tracks[i].job, job))
-        return;
-    memmove(&l->tracks[i], &l->tracks[i + 1], (--l->n - i) * sizeof(l->tracks[0]));
+    if (i < l->tracks.n && streq(l->tracks.v[i].job, job))
+        VEC_REMOVE(&l->tracks, i);
 }
 
 /* What a witness saw of a death before core knew; its clock counts while it can be right. */

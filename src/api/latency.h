@@ -12,6 +12,7 @@
  *   an intent → its result                        scheduler
  */
 
+#include "base/vec.h"
 #include "core/model/event.h"
 
 enum leg {
@@ -33,10 +34,10 @@ struct histogram {
     usec_t sum;
 };
 
+struct track;
 struct latency {
     struct histogram leg[LEG_MAX];
-    struct track *tracks; /* of jobs that something is measured of, by name */
-    size_t n, cap;
+    VEC(struct track) tracks; /* of jobs that something is measured of, by name */
 };
 
 void latency_done(struct latency *l);

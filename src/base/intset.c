@@ -2,6 +2,7 @@
 #include "base/intset.h"
 
 #include "base/alloc.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,19 +24,9 @@ void intset_clear(struct intset *s)
 /* Index of the first member that is not below value. */
 static size_t lower_bound(const struct intset *s, int32_t value)
 {
-    size_t lo = 0, hi = s->n;
-
-    if (hi > 0 && s->v[hi - 1] < value)
-        return hi; /* the common case: ranks arrive in order */
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (s->v[mid] < value)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    if (s->n > 0 && s->v[s->n - 1] < value)
+        return s->n; /* the common case: ranks arrive in order */
+    return VEC_BISECT(s, member, *member < value);
 }
 
 bool intset_has(const struct intset *s, int32_t value)

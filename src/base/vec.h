@@ -38,6 +38,17 @@
         &(vec)->v[(vec)->n++];                                                                     \
     })
 
+/* Adds a zeroed element before the i-th and yields a pointer to it. */
+#define VEC_INSERT(vec, i)                                                                         \
+    __extension__({                                                                                \
+        size_t _at = (i);                                                                          \
+        VEC_GROW(vec, (vec)->n + 1);                                                               \
+        memmove(&(vec)->v[_at + 1], &(vec)->v[_at], ((vec)->n - _at) * sizeof(*(vec)->v));         \
+        memset(&(vec)->v[_at], 0, sizeof(*(vec)->v));                                              \
+        (vec)->n++;                                                                                \
+        &(vec)->v[_at];                                                                            \
+    })
+
 #define VEC_REMOVE(vec, i)                                                                         \
     do {                                                                                           \
         size_t _i = (i);                                                                           \
@@ -47,6 +58,24 @@
 
 #define VEC_FOREACH(vec, p)                                                                        \
     for (__typeof__(*(vec)->v) *p = (vec)->v; (vec)->n > 0 && p < (vec)->v + (vec)->n; p++)
+
+/* Of a sorted array, the position of the first element that does not come before what is sought;
+ * `before` says of *p whether it does:
+ *
+ *   size_t i = VEC_BISECT(&jobs, j, strcmp((*j)->name, name) < 0); */
+#define VEC_BISECT(vec, p, before)                                                                 \
+    __extension__({                                                                                \
+        size_t _lo = 0, _hi = (vec)->n;                                                            \
+        while (_lo < _hi) {                                                                        \
+            size_t _mid = _lo + (_hi - _lo) / 2;                                                   \
+            const __typeof__(*(vec)->v) *p = &(vec)->v[_mid];                                      \
+            if (before)                                                                            \
+                _lo = _mid + 1;                                                                    \
+            else                                                                                   \
+                _hi = _mid;                                                                        \
+        }                                                                                          \
+        _lo;                                                                                       \
+    })
 
 #define VEC_DONE(vec)                                                                              \
     do {                                                                                           \

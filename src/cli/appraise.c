@@ -57,17 +57,7 @@ void appraise_done(struct appraise *a)
 
 static size_t position(const struct appraise *a, const char *name)
 {
-    size_t lo = 0, hi = a->jobs.n;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (strcmp(a->jobs.v[mid]->job, name) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    return VEC_BISECT(&a->jobs, j, strcmp((*j)->job, name) < 0);
 }
 
 static struct appraise_job *job_of(struct appraise *a, const char *name)
@@ -79,9 +69,7 @@ static struct appraise_job *job_of(struct appraise *a, const char *name)
         return a->jobs.v[i];
     j = xnew(struct appraise_job);
     STR_COPY(j->job, name);
-    VEC_PUSH(&a->jobs);
-    memmove(&a->jobs.v[i + 1], &a->jobs.v[i], (a->jobs.n - 1 - i) * sizeof(j));
-    a->jobs.v[i] = j;
+    *VEC_INSERT(&a->jobs, i) = j;
     return j;
 }
 

@@ -27,17 +27,7 @@
 
 static size_t position(const struct sched_watch *w, uint32_t id)
 {
-    size_t lo = 0, hi = w->jobs.n;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (w->jobs.v[mid]->r->id < id)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    return VEC_BISECT(&w->jobs, x, (*x)->r->id < id);
 }
 
 static struct watched *find(const struct sched_watch *w, uint32_t id)
@@ -74,12 +64,9 @@ static void drop(struct sched_watch *w, uint32_t id)
 static struct watched *insert(struct sched_watch *w, struct sched_job *r)
 {
     struct watched *x = xnew(struct watched);
-    size_t i = position(w, r->id);
 
     x->r = r;
-    (void)VEC_PUSH(&w->jobs);
-    memmove(&w->jobs.v[i + 1], &w->jobs.v[i], (w->jobs.n - 1 - i) * sizeof(w->jobs.v[0]));
-    w->jobs.v[i] = x;
+    *VEC_INSERT(&w->jobs, position(w, r->id)) = x;
     return x;
 }
 

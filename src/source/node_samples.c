@@ -48,17 +48,7 @@ struct node_samples *node_samples_free(struct node_samples *s)
 /* Where it is, or belongs. */
 static size_t position(const struct node_samples *s, const char *node)
 {
-    size_t lo = 0, hi = s->samples.n;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (strcmp(s->samples.v[mid]->node, node) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    return VEC_BISECT(&s->samples, x, strcmp((*x)->node, node) < 0);
 }
 
 /* Of nobody's numbers, however many, may come one that core refuses. */
@@ -106,9 +96,7 @@ static void take(struct node_samples *s, const char *node, const struct activity
     x = xnew(struct sample);
     STR_COPY(x->node, node);
     x->fact = *f;
-    (void)VEC_PUSH(&s->samples);
-    memmove(&s->samples.v[i + 1], &s->samples.v[i], (s->samples.n - 1 - i) * sizeof(x));
-    s->samples.v[i] = x;
+    *VEC_INSERT(&s->samples, i) = x;
 }
 
 /* CPU time and I/O as of one interval, the mean of all. */

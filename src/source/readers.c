@@ -99,17 +99,7 @@ struct readers {
 /* Where it is, or would be. */
 static size_t place_of(const struct readers *r, const char *key)
 {
-    size_t from = 0, to = r->jobs.n;
-
-    while (from < to) {
-        size_t mid = from + (to - from) / 2;
-
-        if (strcmp(r->jobs.v[mid]->key, key) < 0)
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return from;
+    return VEC_BISECT(&r->jobs, j, strcmp((*j)->key, key) < 0);
 }
 
 static struct job *find_job(const struct readers *r, const char *key)
@@ -533,17 +523,13 @@ static void begin_attempt(struct job *j, uint32_t attempt, const struct log_path
 static struct job *add_job(struct readers *r, struct owner *o, const char *key)
 {
     struct job *j = xnew(struct job);
-    size_t at;
 
     j->owner = o;
     STR_COPY(j->key, key);
     j->marks = json_object();
     j->before = json_object();
     o->n_jobs++;
-    at = place_of(r, key);
-    VEC_PUSH(&r->jobs);
-    memmove(&r->jobs.v[at + 1], &r->jobs.v[at], (r->jobs.n - 1 - at) * sizeof(r->jobs.v[0]));
-    r->jobs.v[at] = j;
+    *VEC_INSERT(&r->jobs, place_of(r, key)) = j;
     return j;
 }
 

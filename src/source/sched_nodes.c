@@ -70,17 +70,7 @@ struct sched_nodes *sched_nodes_free(struct sched_nodes *t)
 /* First position whose name is not below `name`. */
 static size_t position(const node_vec *v, const char *name)
 {
-    size_t lo = 0, hi = v->n;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (strcmp(v->v[mid].name, name) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    return VEC_BISECT(v, node, strcmp(node->name, name) < 0);
 }
 
 static struct node *find(const node_vec *v, const char *name)
@@ -198,11 +188,10 @@ static void take_one(struct sched_nodes *t, const json_t *record)
     note(t, n.name, was, &n);
     if (was) {
         node_done(was);
+        *was = n;
     } else {
-        (void)VEC_PUSH(&t->nodes);
-        memmove(&t->nodes.v[i + 1], &t->nodes.v[i], (t->nodes.n - 1 - i) * sizeof(t->nodes.v[0]));
+        *VEC_INSERT(&t->nodes, i) = n;
     }
-    t->nodes.v[i] = n;
 }
 
 static void drop(struct sched_nodes *t, const char *name)

@@ -10,6 +10,7 @@
 #include "base/spawn.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -112,6 +113,25 @@ static void intsets_keep_order_and_round_trip(void **state)
     assert_int_equal(intset_parse(&back, "1,,2"), -EINVAL);
     intset_done(&s);
     intset_done(&back);
+}
+
+static void a_sorted_array_is_found_in_and_added_to(void **state)
+{
+    static const int given[] = {50, 10, 30, 20, 40, 30};
+    static const int sorted[] = {10, 20, 30, 30, 40, 50};
+    VEC(int) v = {0};
+
+    assert_int_equal(VEC_BISECT(&v, p, *p < 1), 0); /* of none */
+    for (size_t i = 0; i < ARRAY_SIZE(given); i++)
+        *VEC_INSERT(&v, VEC_BISECT(&v, p, *p < given[i])) = given[i];
+    assert_int_equal(v.n, ARRAY_SIZE(sorted));
+    assert_memory_equal(v.v, sorted, sizeof(sorted));
+    assert_int_equal(VEC_BISECT(&v, p, *p < 10), 0);
+    assert_int_equal(VEC_BISECT(&v, p, *p < 30), 2); /* the first of its like */
+    assert_int_equal(VEC_BISECT(&v, p, *p < 31), 4);
+    assert_int_equal(VEC_BISECT(&v, p, *p < 51), v.n);
+    assert_int_equal(*VEC_INSERT(&v, 2), 0); /* zeroed, whatever stood there */
+    VEC_DONE(&v);
 }
 
 static void signals_have_one_name_and_many_words(void **state)
@@ -220,6 +240,7 @@ int main(void)
         cmocka_unit_test(hostile_text_is_made_printable),
         cmocka_unit_test(copies_are_bounded),
         cmocka_unit_test(intsets_keep_order_and_round_trip),
+        cmocka_unit_test(a_sorted_array_is_found_in_and_added_to),
         cmocka_unit_test(signals_have_one_name_and_many_words),
         cmocka_unit_test(a_signal_tells_no_more_of_its_sender_than_it_can),
         cmocka_unit_test(an_end_is_told_as_a_shell_tells_it),

@@ -50,17 +50,7 @@ struct model *model_free(struct model *m)
 /* First position whose name is not below `name`. */
 static size_t job_position(const struct model *m, const char *name)
 {
-    size_t lo = 0, hi = m->jobs.n;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (strcmp(m->jobs.v[mid]->name, name) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    return VEC_BISECT(&m->jobs, j, strcmp((*j)->name, name) < 0);
 }
 
 size_t model_find(const struct model *m, const char *name)
@@ -106,17 +96,13 @@ static bool make_room(struct model *m)
 struct job *model_add_job(struct model *m, const char *name)
 {
     struct job *j;
-    size_t i;
 
     if (!make_room(m))
         return NULL;
     j = xnew(struct job);
     STR_COPY(j->name, name);
     attempt_reset(&j->attempt);
-    i = job_position(m, name);
-    (void)VEC_PUSH(&m->jobs);
-    memmove(&m->jobs.v[i + 1], &m->jobs.v[i], (m->jobs.n - 1 - i) * sizeof(m->jobs.v[0]));
-    m->jobs.v[i] = j;
+    *VEC_INSERT(&m->jobs, job_position(m, name)) = j;
     m->generation++;
     return j;
 }
