@@ -4,9 +4,7 @@
  * least W digits, W as '0' + width), WILD 's' (a step), WILD '.' (a dot and a step, or nothing),
  * WILD 'h' (a host), WILD '*' (anything), WILD WILD (the byte itself). No place stands for '/'.
  *
- * What Slurm does and its manual does not say: a backslash anywhere switches all replacements off
- * and is taken out; a width counts for numbers, and beyond 10 is 10; what is no replacement stays
- * as it is. */
+ * Of a pattern that has a backslash, the backslashes are taken out. */
 
 #include "reader/pattern.h"
 
@@ -15,7 +13,6 @@
 #include <string.h>
 
 #define WILD       '\x01'
-#define WIDTH_MAX  10
 #define EFFORT_MAX 20000 /* of one match: many places in a row could be tried for ever */
 
 static void add_text(struct strbuf *b, const char *s, size_t len)
@@ -43,75 +40,48 @@ static void add_place(struct strbuf *b, char what)
     strbuf_addc(b, what);
 }
 
-static void add_any_number(struct strbuf *b, unsigned width)
+static void add_part(struct strbuf *b, const struct log_part *part, const struct log_names *n)
 {
-    add_place(b, 'n');
-    strbuf_addc(b, (char)('0' + width));
-}
+    struct log_part number = *part;
 
-/* What stands for one replacement; whether there is such a one. */
-static bool replace(struct strbuf *b, char c, unsigned width, const struct log_names *n)
-{
-    bool in_array = n->array_task_id != NO_TASK;
-    int w = (int)width;
-
-    switch (c) {
-    case 'A':
-        strbuf_addf(b, "%0*u", w, in_array ? n->array_job_id : n->job_id);
-        return true;
-    case 'a': /* outside of an array Slurm prints its word for "none" */
-        strbuf_addf(b, "%0*u", w, in_array ? n->array_task_id : UINT32_MAX - 1);
-        return true;
-    case 'b':
-        strbuf_addf(b, "%0*u", w, in_array ? n->array_task_id % 10 : (UINT32_MAX - 1) % 10);
-        return true;
-    case 'j':
+    switch (part->what) {
+    case '%':
+        add_text(b, "%", 1);
+        break;
     case 'J':
-        strbuf_addf(b, "%0*u", w, n->job_id);
-        if (c == 'J')
-            add_place(b, '.');
-        return true;
+        number.what = 'j';
+        log_part_add_number(&number, &n->numbers, b);
+        add_place(b, '.');
+        break;
     case 'n':
     case 't':
-        add_any_number(b, width);
-        return true;
+        add_place(b, 'n');
+        strbuf_addc(b, (char)('0' + part->width));
+        break;
     case 's':
         add_place(b, 's');
-        return true;
+        break;
     case 'N':
         add_place(b, 'h');
-        return true;
+        break;
     case 'u':
         add_name(b, n->user_name);
-        return true;
+        break;
     case 'x':
         add_name(b, n->job_name);
-        return true;
+        break;
     default:
-        return false;
+        if (!log_part_add_number(part, &n->numbers, b))
+            add_text(b, part->text, part->len);
     }
 }
 
-static void add_replaced(struct strbuf *b, const char *p, const struct log_names *names)
+static void add_replaced(struct strbuf *b, const char *pattern, const struct log_names *names)
 {
-    while (*p) {
-        const char *q = p + 1;
-        unsigned width = 0;
+    struct log_part part;
 
-        if (*p != '%' || *q == '%') {
-            add_text(b, p, 1);
-            p += *p == '%' ? 2 : 1;
-            continue;
-        }
-        for (; *q >= '0' && *q <= '9'; q++)
-            width = width > WIDTH_MAX ? width : width * 10 + (unsigned)(*q - '0');
-        if (*q && replace(b, *q, width > WIDTH_MAX ? WIDTH_MAX : width, names)) {
-            p = q + 1;
-        } else {
-            add_text(b, p, (size_t)(q - p));
-            p = q;
-        }
-    }
+    while (log_pattern_next(&pattern, &part))
+        add_part(b, &part, names);
 }
 
 /* Without its backslashes; a pair is one. */
@@ -137,16 +107,11 @@ int pattern_expand(const char *pattern, const char *dir, const struct log_names 
         if (!str_endswith(dir, "/"))
             strbuf_addc(ret, '/');
     }
-    if (strchr(pattern, '\\'))
+    if (log_pattern_is_escaped(pattern))
         add_escaped(ret, pattern);
     else
         add_replaced(ret, pattern, names);
     return ret->len < PATH_MAX ? 0 : -EINVAL;
-}
-
-const char *pattern_default(const struct log_names *names)
-{
-    return names->array_task_id != NO_TASK ? "slurm-%A_%a.out" : "slurm-%j.out";
 }
 
 bool pattern_is_wild_part(const char *s, size_t len)

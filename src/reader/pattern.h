@@ -2,17 +2,12 @@
 #ifndef REKNIT_READER_PATTERN_H
 #define REKNIT_READER_PATTERN_H
 
-/* Names of log files as Slurm's --output writes them (sbatch(1), "filename pattern"). Pure. */
+/* The log files that a pattern of Slurm's --output stands for. Pure. */
 
-#include "base/str.h"
-
-#include <stdint.h>
-
-#define NO_TASK UINT32_MAX
+#include "base/log_pattern.h"
 
 struct log_names {
-    uint32_t job_id, array_job_id;
-    uint32_t array_task_id;           /* NO_TASK = the job is no task of an array */
+    struct log_numbers numbers;
     const char *job_name, *user_name; /* NULL = not known */
 };
 
@@ -22,9 +17,6 @@ struct log_names {
  * below, or is longer than a path can be. */
 int pattern_expand(const char *pattern, const char *dir, const struct log_names *names,
                    struct strbuf *ret);
-
-/* Slurm's own name for the output of a job that gives none. */
-const char *pattern_default(const struct log_names *names);
 
 /* Whether the path, or one component of it, has such places; if not, it is what pattern_literal()
  * makes of it. */

@@ -279,9 +279,10 @@ static uint64_t number_of(const json_t *q, const char *key, uint64_t absent)
 
 static void read_names(const json_t *j, struct log_names *ret)
 {
-    *ret = (struct log_names){.job_id = (uint32_t)number_of(j, "job_id", 0),
-                              .array_job_id = (uint32_t)number_of(j, "array_job_id", 0),
-                              .array_task_id = (uint32_t)number_of(j, "array_task_id", NO_TASK),
+    *ret = (struct log_names){.numbers.job = (uint32_t)number_of(j, "job_id", 0),
+                              .numbers.array_job = (uint32_t)number_of(j, "array_job_id", 0),
+                              .numbers.array_task =
+                                  (uint32_t)number_of(j, "array_task_id", LOG_NO_TASK),
                               .job_name = text_of(j, "job_name"),
                               .user_name = text_of(j, "user_name")};
 }
@@ -364,7 +365,7 @@ static void add_patterns(struct job *j, const json_t *q, const char *key, enum s
         const char *pattern = json_string_value(p);
 
         if (pattern && *pattern == '\0')
-            pattern = pattern_default(&names);
+            pattern = log_pattern_default(&names.numbers);
         if (!pattern || pattern_expand(pattern, text_of(q, "dir"), &names, &path) < 0)
             on_gap(j, pattern ? pattern : "", "it is no path of a log");
         else if (attempt_add_path(j->attempt, strbuf_str(&path), mode) < 0)

@@ -145,10 +145,9 @@ static void set_owner(json_t *o, const job_info_t *j)
 static void set_log_path(json_t *o, const char *name, const char *pattern, const job_info_t *j)
 {
     const struct log_path_job names = {
-        .id = j->job_id,
-        .in_array = job_is_array_task(j),
-        .array_id = j->array_job_id,
-        .array_task = j->array_task_id,
+        .numbers = {.job = j->job_id,
+                    .array_job = j->array_job_id,
+                    .array_task = job_is_array_task(j) ? j->array_task_id : LOG_NO_TASK},
         .name = j->name ? j->name : "",
         .user = user_name(j),
         .work_dir = j->work_dir ? j->work_dir : "",

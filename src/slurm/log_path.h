@@ -6,14 +6,10 @@
  * the same in the whole job. libslurm has a function for that, which takes %%j for %j and a user's
  * "%t" in a job's name for a task. */
 
-#include "base/str.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/log_pattern.h"
 
 struct log_path_job {
-    uint32_t id, array_id, array_task;
-    bool in_array;
+    struct log_numbers numbers;
     const char *name, *user, *work_dir; /* never NULL */
 };
 

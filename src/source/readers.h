@@ -6,11 +6,11 @@
  * counts only for jobs of that owner, and as the job's own text, whatever the reader says. A reader
  * that hangs or dies is replaced, and goes on where the last one was. */
 
+#include "base/log_pattern.h"
 #include "core/model/signal.h"
 #include "source/children.h"
 
 #define LOG_PATTERNS_MAX 32
-#define LOG_NO_TASK      UINT32_MAX
 
 enum log_mode {
     LOG_MODE_UNKNOWN,  /* what the file shows decides */

@@ -30,9 +30,12 @@ static void check(const char *pattern, const char *name, const struct log_names 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct log_names plain = {.job_id = 7, .array_task_id = NO_TASK};
-    struct log_names task = {
-        .job_id = 9, .array_job_id = 7, .array_task_id = 2, .job_name = "a b", .user_name = "u"};
+    struct log_names plain = {.numbers.job = 7, .numbers.array_task = LOG_NO_TASK};
+    struct log_names task = {.numbers.job = 9,
+                             .numbers.array_job = 7,
+                             .numbers.array_task = 2,
+                             .job_name = "a b",
+                             .user_name = "u"};
     char text[512];
     size_t n = size < sizeof(text) - 2 ? size : sizeof(text) - 2;
 

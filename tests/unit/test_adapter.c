@@ -371,10 +371,7 @@ static void test_log_paths(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         const struct log_path_job job = {
-            .id = 42,
-            .array_id = 40,
-            .array_task = 7,
-            .in_array = cases[i].in_array,
+            .numbers = {42, 40, cases[i].in_array ? 7 : LOG_NO_TASK},
             .name = cases[i].name,
             .user = "alice",
             .work_dir = cases[i].dir,

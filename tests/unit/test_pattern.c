@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 static const struct log_names plain = {
-    .job_id = 4242, .array_task_id = NO_TASK, .job_name = "llm", .user_name = "ada"};
-static const struct log_names task = {.job_id = 4250,
-                                      .array_job_id = 4243,
-                                      .array_task_id = 17,
+    .numbers.job = 4242, .numbers.array_task = LOG_NO_TASK, .job_name = "llm", .user_name = "ada"};
+static const struct log_names task = {.numbers.job = 4250,
+                                      .numbers.array_job = 4243,
+                                      .numbers.array_task = 17,
                                       .job_name = "llm",
                                       .user_name = "ada"};
 
@@ -35,7 +35,7 @@ static void test_replacements(void **state)
 {
     check(&plain, "/logs/%x-%j.out", "/logs/llm-4242.out");
     check(&plain, "%A.out", "/work/dir/4242.out");
-    check(&plain, pattern_default(&plain), "/work/dir/slurm-4242.out");
+    check(&plain, log_pattern_default(&plain.numbers), "/work/dir/slurm-4242.out");
     check(&plain, "%u/%6j", "/work/dir/ada/004242");
     check(&plain, "%2j", "/work/dir/4242");
     check(&plain, "%99j", "/work/dir/0000004242");
@@ -47,7 +47,7 @@ static void test_replacements(void **state)
           "/work/dir/\x01"
           "4242");
     check(&task, "%A_%a.out", "/work/dir/4243_17.out");
-    check(&task, pattern_default(&task), "/work/dir/slurm-4243_17.out");
+    check(&task, log_pattern_default(&task.numbers), "/work/dir/slurm-4243_17.out");
     check(&task, "%A_%4a_%j", "/work/dir/4243_0017_4250");
     check(&task, "%b/%a", "/work/dir/7/17");
 }
@@ -71,7 +71,7 @@ static bool fits(const char *pattern, const struct log_names *n, const char *nam
 
 static void test_places(void **state)
 {
-    struct log_names anonymous = {.job_id = 7, .array_task_id = NO_TASK};
+    struct log_names anonymous = {.numbers.job = 7, .numbers.array_task = LOG_NO_TASK};
 
     assert_true(fits("out.%t", &plain, "out.0"));
     assert_true(fits("out.%t", &plain, "out.1023"));
@@ -118,7 +118,7 @@ static void test_hosts(void **state)
 static void test_bounds(void **state)
 {
     _cleanup_strbuf_ struct strbuf path = {0}, hard = {0};
-    struct log_names anonymous = {.array_task_id = NO_TASK};
+    struct log_names anonymous = {.numbers.array_task = LOG_NO_TASK};
     char name[256], *longer = calloc(1, PATH_MAX + 8);
 
     assert_int_equal(pattern_expand("", "/d", &plain, &path), -EINVAL);
