@@ -51,7 +51,7 @@ static bool take_aim(const struct request *r, bool demand, struct target *t, str
     if (!job_load(r, &t->list, &t->job, ret))
         return false;
     job_look(t->job, &t->look);
-    result = look_check(&t->look, json_object_get(r->body, "expect"), demand, &e);
+    result = expect_holds(&t->look, json_object_get(r->body, "expect"), demand, &e);
     if (result < 0)
         fail_with_look(t, ret, result == -ESTALE ? FAULT_CHANGED : FAULT_INVALID_REQUEST, e.text);
     return result == 0;
@@ -74,7 +74,7 @@ static const char *requeue_obstacle(const struct target *t)
 {
     const job_info_t *j = t->job;
 
-    if (t->look.state == SCHED_CANCELLED)
+    if (t->look.state == SLURM_STATE_CANCELLED)
         return "it was cancelled, and a requeue would bring it back";
     if (!j->batch_flag)
         return "it is interactive";
@@ -135,7 +135,7 @@ void cancel_answer(const struct request *r, struct answer *ret)
 
     if (!take_aim(r, true, &t, ret))
         return;
-    if (sched_state_is_end(t.look.state)) {
+    if (slurm_state_is_end(t.look.state)) {
         answer_fail(ret, FAULT_ALREADY_DONE, 0, "it has ended");
         return;
     }
@@ -179,7 +179,7 @@ static int set_eligible(struct update *u, const json_t *v, struct err *e)
 {
     if (!json_is_integer(v) || json_integer_value(v) < 1)
         return err_set(e, -EINVAL, "eligible is no time");
-    if (u->target->look.state != SCHED_PENDING || u->target->look.completing)
+    if (u->target->look.state != SLURM_STATE_PENDING || u->target->look.completing)
         return err_set(e, -ESTALE, "only a job that is pending, and completing no more, keeps one");
     u->message.begin_time = json_integer_value(v);
     return 0;

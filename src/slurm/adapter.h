@@ -5,7 +5,7 @@
 /* The requests, each answered by one function. Everything here blocks as long as slurmctld does;
  * deadline.h ends that. */
 
-#include "slurm/look.h"
+#include "slurm/expect.h"
 #include "slurm/protocol.h"
 
 #include <slurm/slurm.h>

@@ -7,8 +7,8 @@
  * looked at) stays out of its record, or every job would be news at every look. */
 
 #include "slurm/adapter.h"
-#include "slurm/diff.h"
 #include "slurm/hosts.h"
+#include "slurm/list.h"
 #include "slurm/log_path.h"
 #include "slurm/people.h"
 #include "slurm/text.h"
@@ -24,9 +24,8 @@
 #define LOAD_FLAGS (SHOW_ALL | SHOW_DETAIL | SHOW_LOCAL)
 
 struct jobs {
-    struct diff *told;
-    job_info_msg_t *list; /* the last one; NULL = none yet */
-    bool is_told;         /* told knows this very list */
+    struct list list;
+    job_info_msg_t *msg; /* the last one; NULL = none yet */
 };
 
 /* Not in slurm.h, as little as the header of what it frees. */
@@ -45,16 +44,16 @@ struct jobs *jobs_new(void)
 {
     struct jobs *j = xnew(struct jobs);
 
-    j->told = diff_new();
+    j->list.told = diff_new();
     return j;
 }
 
 struct jobs *jobs_free(struct jobs *j)
 {
     if (j) {
-        diff_free(j->told);
-        if (j->list)
-            job_list_free(j->list);
+        diff_free(j->list.told);
+        if (j->msg)
+            job_list_free(j->msg);
         free(j);
     }
     return NULL;
@@ -197,7 +196,7 @@ static void set_state(json_t *o, const job_info_t *j)
     set(o, "batch", json_boolean(j->batch_flag));
     set(o, "requeue", json_boolean(j->requeue));
     set_number(o, "restarts", j->restart_cnt);
-    set(o, "state", json_string(sched_state_name(words_job_state(j->job_state))));
+    set(o, "state", json_string(slurm_state_name(words_job_state(j->job_state))));
     set(o, "completing", json_boolean(j->job_state & JOB_COMPLETING));
     set(o, "power_up", json_boolean(j->job_state & JOB_POWER_UP_NODE));
     set(o, "held", json_boolean(is_held(j)));
@@ -216,7 +215,7 @@ static long long limit_seconds(uint32_t minutes)
 
 static void set_times(json_t *o, const job_info_t *j)
 {
-    bool ended = !is_waiting(j) && sched_state_is_end(words_job_state(j->job_state));
+    bool ended = !is_waiting(j) && slurm_state_is_end(words_job_state(j->job_state));
 
     set_number(o, "submit", j->submit_time);
     set_number(o, "eligible", j->eligible_time);
@@ -274,63 +273,40 @@ void job_look(const job_info_t *j, struct job_look *ret)
     };
 }
 
-/* Makes j->list current. 0, or Slurm's errno. */
-static int refresh(struct jobs *j)
+static int refresh(void *ctx, time_t *ret_time)
 {
-    job_info_msg_t *list = NULL;
+    struct jobs *j = ctx;
+    job_info_msg_t *msg = NULL;
 
-    if (slurm_load_jobs(j->list ? j->list->last_update : 0, &list, LOAD_FLAGS) != SLURM_SUCCESS)
-        return slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA ? 0 : slurm_get_errno();
-    if (j->list)
-        job_list_free(j->list);
-    j->list = list;
-    j->is_told = false;
+    if (slurm_load_jobs(j->msg ? j->msg->last_update : 0, &msg, LOAD_FLAGS) == SLURM_SUCCESS) {
+        if (j->msg)
+            job_list_free(j->msg);
+        j->msg = msg;
+        j->list.is_told = false;
+    } else if (slurm_get_errno() != SLURM_NO_CHANGE_IN_DATA) {
+        return slurm_get_errno();
+    }
+    *ret_time = j->msg->last_update;
     return 0;
 }
 
-static void write_list(job_info_msg_t *list, struct diff *told, struct answer *ret)
+static void add_records(const void *ctx, struct diff *told, struct strbuf *out)
 {
-    bool news;
+    const struct jobs *j = ctx;
 
-    diff_begin(told, "jobs", &ret->list);
-    for (uint32_t i = 0; i < list->record_count; i++) {
-        json_t *record = job_json(&list->job_array[i]);
+    for (uint32_t i = 0; i < j->msg->record_count; i++) {
+        json_t *record = job_json(&j->msg->job_array[i]);
 
-        diff_add(told, json_string_value(json_object_get(record, "id")), record, &ret->list);
+        diff_add(told, json_string_value(json_object_get(record, "id")), record, out);
         json_decref(record);
-    }
-    news = diff_end(told, &ret->list);
-    if (!news) {
-        strbuf_reset(&ret->list);
-        answer_set(ret, "unchanged", json_true());
     }
 }
 
 void jobs_answer(struct jobs *j, const struct request *r, struct answer *ret)
 {
-    bool diff = false, fresh = false;
-    struct err e = {0};
-    int error;
+    static const struct list_kind kind = {"jobs", refresh, add_records};
 
-    if (request_flag(r, "diff", &diff, &e) == -EINVAL ||
-        request_flag(r, "fresh", &fresh, &e) == -EINVAL) {
-        answer_fail(ret, FAULT_INVALID_REQUEST, 0, "%s", e.text);
-        return;
-    }
-    error = refresh(j);
-    if (error) {
-        answer_slurm(ret, error, false, "the list of jobs");
-        return;
-    }
-    answer_set(ret, "time", json_integer(j->list->last_update));
-    if (fresh)
-        diff_forget(j->told);
-    if (diff && j->is_told && !fresh) {
-        answer_set(ret, "unchanged", json_true());
-        return;
-    }
-    write_list(j->list, diff ? j->told : NULL, ret);
-    j->is_told = diff || (j->is_told && !fresh);
+    list_answer(&j->list, &kind, j, r, ret);
 }
 
 bool job_id_of(const struct request *r, uint32_t *ret_id, struct answer *ret)

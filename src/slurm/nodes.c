@@ -5,7 +5,7 @@
  * library puts it together from the list of partitions. */
 
 #include "slurm/adapter.h"
-#include "slurm/diff.h"
+#include "slurm/list.h"
 #include "slurm/people.h"
 #include "slurm/text.h"
 #include "slurm/words.h"
@@ -19,26 +19,25 @@
 #define LOAD_FLAGS (SHOW_ALL | SHOW_MIXED | SHOW_LOCAL)
 
 struct nodes {
-    struct diff *told;
-    node_info_msg_t *list; /* the last one; NULL = none yet */
+    struct list list;
+    node_info_msg_t *msg; /* the last one; NULL = none yet */
     partition_info_msg_t *partitions;
-    bool is_told; /* told knows this very list */
 };
 
 struct nodes *nodes_new(void)
 {
     struct nodes *n = xnew(struct nodes);
 
-    n->told = diff_new();
+    n->list.told = diff_new();
     return n;
 }
 
 struct nodes *nodes_free(struct nodes *n)
 {
     if (n) {
-        diff_free(n->told);
-        if (n->list)
-            slurm_free_node_info_msg(n->list);
+        diff_free(n->list.told);
+        if (n->msg)
+            slurm_free_node_info_msg(n->msg);
         if (n->partitions)
             slurm_free_partition_info_msg(n->partitions);
         free(n);
@@ -78,78 +77,55 @@ static int refresh_partitions(struct nodes *n)
     if (n->partitions)
         slurm_free_partition_info_msg(n->partitions);
     n->partitions = list;
-    if (n->list) {
-        slurm_free_node_info_msg(n->list);
-        n->list = NULL;
+    if (n->msg) {
+        slurm_free_node_info_msg(n->msg);
+        n->msg = NULL;
     }
     return 0;
 }
 
-/* Makes n->list current. 0, or Slurm's errno. */
-static int refresh(struct nodes *n)
+static int refresh(void *ctx, time_t *ret_time)
 {
-    node_info_msg_t *list = NULL;
+    struct nodes *n = ctx;
+    node_info_msg_t *msg = NULL;
     int r = refresh_partitions(n);
 
     if (r)
         return r;
-    if (slurm_load_node(n->list ? n->list->last_update : 0, &list, LOAD_FLAGS) != SLURM_SUCCESS)
-        return slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA ? 0 : slurm_get_errno();
-    slurm_populate_node_partitions(list, n->partitions);
-    if (n->list)
-        slurm_free_node_info_msg(n->list);
-    n->list = list;
-    n->is_told = false;
+    if (slurm_load_node(n->msg ? n->msg->last_update : 0, &msg, LOAD_FLAGS) == SLURM_SUCCESS) {
+        slurm_populate_node_partitions(msg, n->partitions);
+        if (n->msg)
+            slurm_free_node_info_msg(n->msg);
+        n->msg = msg;
+        n->list.is_told = false;
+    } else if (slurm_get_errno() != SLURM_NO_CHANGE_IN_DATA) {
+        return slurm_get_errno();
+    }
+    *ret_time = n->msg->last_update;
     return 0;
 }
 
-static void write_list(const node_info_msg_t *list, struct diff *told, struct answer *ret)
+static void add_records(const void *ctx, struct diff *told, struct strbuf *out)
 {
-    bool news;
+    const struct nodes *n = ctx;
 
-    diff_begin(told, "nodes", &ret->list);
-    for (uint32_t i = 0; i < list->record_count; i++) {
-        const node_info_t *node = &list->node_array[i];
+    for (uint32_t i = 0; i < n->msg->record_count; i++) {
+        const node_info_t *node = &n->msg->node_array[i];
         json_t *record;
 
         if (!node->name) /* a hole in Slurm's table */
             continue;
         record = node_json(node);
-        diff_add(told, node->name, record, &ret->list);
+        diff_add(told, node->name, record, out);
         json_decref(record);
-    }
-    news = diff_end(told, &ret->list);
-    if (!news) {
-        strbuf_reset(&ret->list);
-        answer_set(ret, "unchanged", json_true());
     }
 }
 
 void nodes_answer(struct nodes *n, const struct request *r, struct answer *ret)
 {
-    bool diff = false, fresh = false;
-    struct err e = {0};
-    int error;
+    static const struct list_kind kind = {"nodes", refresh, add_records};
 
-    if (request_flag(r, "diff", &diff, &e) == -EINVAL ||
-        request_flag(r, "fresh", &fresh, &e) == -EINVAL) {
-        answer_fail(ret, FAULT_INVALID_REQUEST, 0, "%s", e.text);
-        return;
-    }
-    error = refresh(n);
-    if (error) {
-        answer_slurm(ret, error, false, "the list of nodes");
-        return;
-    }
-    answer_set(ret, "time", json_integer(n->list->last_update));
-    if (fresh)
-        diff_forget(n->told);
-    if (diff && n->is_told && !fresh) {
-        answer_set(ret, "unchanged", json_true());
-        return;
-    }
-    write_list(n->list, diff ? n->told : NULL, ret);
-    n->is_told = diff || (n->is_told && !fresh);
+    list_answer(&n->list, &kind, n, r, ret);
 }
 
 bool node_load(const struct request *r, node_info_msg_t **ret_list, node_info_t **ret_node,

@@ -57,7 +57,7 @@ static json_t *step_json(const job_step_info_t *s)
 {
     return json_pack("{s:o, s:o, s:s, s:o, s:I, s:I}", "step", step_word(s->step_id.step_id),
                      "name", text_json(s->name, TEXT_MAX), "state",
-                     sched_state_name(words_job_state(s->state)), "nodes", hosts_json(s->nodes),
+                     slurm_state_name(words_job_state(s->state)), "nodes", hosts_json(s->nodes),
                      "n_tasks", (json_int_t)s->num_tasks, "start", (json_int_t)s->start_time);
 }
 

@@ -6,28 +6,28 @@
 #include <slurm/slurm_errno.h>
 #include <string.h>
 
-enum sched_state words_job_state(uint32_t job_state)
+enum slurm_state words_job_state(uint32_t job_state)
 {
-    static const enum sched_state base[] = {
-        [JOB_PENDING] = SCHED_PENDING,     [JOB_RUNNING] = SCHED_RUNNING,
-        [JOB_SUSPENDED] = SCHED_SUSPENDED, [JOB_COMPLETE] = SCHED_COMPLETED,
-        [JOB_CANCELLED] = SCHED_CANCELLED, [JOB_FAILED] = SCHED_FAILED,
-        [JOB_TIMEOUT] = SCHED_TIMEOUT,     [JOB_NODE_FAIL] = SCHED_NODE_FAIL,
-        [JOB_PREEMPTED] = SCHED_PREEMPTED, [JOB_BOOT_FAIL] = SCHED_BOOT_FAIL,
-        [JOB_DEADLINE] = SCHED_DEADLINE,   [JOB_OOM] = SCHED_OUT_OF_MEMORY,
+    static const enum slurm_state base[] = {
+        [JOB_PENDING] = SLURM_STATE_PENDING,     [JOB_RUNNING] = SLURM_STATE_RUNNING,
+        [JOB_SUSPENDED] = SLURM_STATE_SUSPENDED, [JOB_COMPLETE] = SLURM_STATE_COMPLETED,
+        [JOB_CANCELLED] = SLURM_STATE_CANCELLED, [JOB_FAILED] = SLURM_STATE_FAILED,
+        [JOB_TIMEOUT] = SLURM_STATE_TIMEOUT,     [JOB_NODE_FAIL] = SLURM_STATE_NODE_FAIL,
+        [JOB_PREEMPTED] = SLURM_STATE_PREEMPTED, [JOB_BOOT_FAIL] = SLURM_STATE_BOOT_FAIL,
+        [JOB_DEADLINE] = SLURM_STATE_DEADLINE,   [JOB_OOM] = SLURM_STATE_OUT_OF_MEMORY,
     };
     uint32_t state = job_state & JOB_STATE_BASE;
 
     if (state >= ARRAY_SIZE(base))
-        return SCHED_UNKNOWN;
+        return SLURM_STATE_UNKNOWN;
     if (state == JOB_PENDING && (job_state & JOB_SPECIAL_EXIT))
-        return SCHED_SPECIAL_EXIT;
+        return SLURM_STATE_SPECIAL_EXIT;
     if (job_state & (JOB_REQUEUE | JOB_REQUEUE_FED))
-        return SCHED_REQUEUED;
+        return SLURM_STATE_REQUEUED;
     if (state == JOB_RUNNING && (job_state & (JOB_CONFIGURING | JOB_POWER_UP_NODE)))
-        return SCHED_CONFIGURING;
+        return SLURM_STATE_CONFIGURING;
     if (state == JOB_RUNNING && (job_state & JOB_STOPPED))
-        return SCHED_SUSPENDED;
+        return SLURM_STATE_SUSPENDED;
     return base[state];
 }
 

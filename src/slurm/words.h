@@ -5,7 +5,7 @@
 /* Slurm's numbers in the words of docs/ADAPTER.md. */
 
 #include "slurm/fault.h"
-#include "slurm/look.h"
+#include "slurm/expect.h"
 
 #include <jansson.h>
 #include <slurm/slurm.h>
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* job_info_t.job_state: base state and flags. */
-enum sched_state words_job_state(uint32_t job_state);
+enum slurm_state words_job_state(uint32_t job_state);
 
 const char *words_reason(uint32_t state_reason);      /* Slurm's own word, "BeginTime" */
 const char *words_reason_kind(uint32_t state_reason); /* "time" */

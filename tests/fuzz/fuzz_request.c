@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "slurm/comment.h"
 #include "slurm/lines.h"
-#include "slurm/look.h"
+#include "slurm/expect.h"
 #include "slurm/protocol.h"
 
 #include <assert.h>
@@ -39,10 +39,10 @@ static void check_answer(const struct request *r, const struct err *e)
 
 static void check_expect(const struct request *r)
 {
-    const struct job_look look = {.submit = 1, .state = SCHED_FAILED, .name = "train"};
+    const struct job_look look = {.submit = 1, .state = SLURM_STATE_FAILED, .name = "train"};
     const json_t *expect = json_object_get(r->body, "expect");
     struct err e = {0};
-    int result = look_check(&look, expect, true, &e);
+    int result = expect_holds(&look, expect, true, &e);
 
     assert(result == 0 || result == -EINVAL || result == -ESTALE);
     assert((result == 0) == (e.text[0] == '\0'));

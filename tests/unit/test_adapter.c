@@ -15,7 +15,7 @@
 #include "slurm/diff.h"
 #include "slurm/lines.h"
 #include "slurm/log_path.h"
-#include "slurm/look.h"
+#include "slurm/expect.h"
 #include "slurm/protocol.h"
 #include "slurm/text.h"
 
@@ -34,10 +34,10 @@ static void test_every_word_is_found_again(void **state)
 {
     for (int i = 0; i < FAULT_MAX; i++)
         assert_int_equal(fault_from_name(fault_name((enum fault)i)), i);
-    for (int i = 0; i < SCHED_MAX; i++)
-        assert_int_equal(sched_state_from_name(sched_state_name((enum sched_state)i)), i);
+    for (int i = 0; i < SLURM_STATE_MAX; i++)
+        assert_int_equal(slurm_state_from_name(slurm_state_name((enum slurm_state)i)), i);
     assert_int_equal(fault_from_name("nonsense"), FAULT_INVALID);
-    assert_int_equal(sched_state_from_name("nonsense"), SCHED_INVALID);
+    assert_int_equal(slurm_state_from_name("nonsense"), SLURM_STATE_INVALID);
 }
 
 static void test_a_request_is_read(void **state)
@@ -136,12 +136,12 @@ static int check(const char *expect, bool demand, struct err *e)
         .restarts = 2,
         .uid = 1000,
         .submit = 1796035193,
-        .state = SCHED_TIMEOUT,
+        .state = SLURM_STATE_TIMEOUT,
         .held = true,
         .name = "train",
     };
     json_t *j = expect ? parse(expect) : NULL;
-    int r = look_check(&look, j, demand, e);
+    int r = expect_holds(&look, j, demand, e);
 
     json_decref(j);
     return r;

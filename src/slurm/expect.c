@@ -3,32 +3,32 @@
 /* A precondition that is not understood must stop the action as one that does not hold does; so
  * every member of `expect` is looked up in one table, and what is not in it is refused. */
 
-#include "slurm/look.h"
+#include "slurm/expect.h"
 
 #include "base/str.h"
 
 #include <assert.h>
 #include <string.h>
 
-static const char *const sched_state_names[SCHED_MAX] = {
-    [SCHED_UNKNOWN] = "unknown",
-    [SCHED_PENDING] = "pending",
-    [SCHED_CONFIGURING] = "configuring",
-    [SCHED_RUNNING] = "running",
-    [SCHED_SUSPENDED] = "suspended",
-    [SCHED_COMPLETED] = "completed",
-    [SCHED_FAILED] = "failed",
-    [SCHED_TIMEOUT] = "timeout",
-    [SCHED_NODE_FAIL] = "node-fail",
-    [SCHED_OUT_OF_MEMORY] = "out-of-memory",
-    [SCHED_PREEMPTED] = "preempted",
-    [SCHED_CANCELLED] = "cancelled",
-    [SCHED_DEADLINE] = "deadline",
-    [SCHED_BOOT_FAIL] = "boot-fail",
-    [SCHED_SPECIAL_EXIT] = "special-exit",
-    [SCHED_REQUEUED] = "requeued",
+static const char *const slurm_state_names[SLURM_STATE_MAX] = {
+    [SLURM_STATE_UNKNOWN] = "unknown",
+    [SLURM_STATE_PENDING] = "pending",
+    [SLURM_STATE_CONFIGURING] = "configuring",
+    [SLURM_STATE_RUNNING] = "running",
+    [SLURM_STATE_SUSPENDED] = "suspended",
+    [SLURM_STATE_COMPLETED] = "completed",
+    [SLURM_STATE_FAILED] = "failed",
+    [SLURM_STATE_TIMEOUT] = "timeout",
+    [SLURM_STATE_NODE_FAIL] = "node-fail",
+    [SLURM_STATE_OUT_OF_MEMORY] = "out-of-memory",
+    [SLURM_STATE_PREEMPTED] = "preempted",
+    [SLURM_STATE_CANCELLED] = "cancelled",
+    [SLURM_STATE_DEADLINE] = "deadline",
+    [SLURM_STATE_BOOT_FAIL] = "boot-fail",
+    [SLURM_STATE_SPECIAL_EXIT] = "special-exit",
+    [SLURM_STATE_REQUEUED] = "requeued",
 };
-DEFINE_NAMES(sched_state, enum sched_state, sched_state_names);
+DEFINE_NAMES(slurm_state, enum slurm_state, slurm_state_names);
 
 static int check_number(const char *what, int64_t is, const json_t *want, struct err *e)
 {
@@ -76,7 +76,7 @@ static int check_held(const struct job_look *l, const json_t *want, struct err *
 
 static int check_cancelled(const struct job_look *l, const json_t *want, struct err *e)
 {
-    return check_flag("user_cancelled", l->state == SCHED_CANCELLED, want, e);
+    return check_flag("user_cancelled", l->state == SLURM_STATE_CANCELLED, want, e);
 }
 
 static int check_name(const struct job_look *l, const json_t *want, struct err *e)
@@ -97,14 +97,14 @@ static int check_states(const struct job_look *l, const json_t *want, struct err
     if (!json_is_array(want) || json_array_size(want) == 0)
         return err_set(e, -EINVAL, "expect.states is no list of states");
     json_array_foreach (want, i, word) {
-        enum sched_state s =
-            json_is_string(word) ? sched_state_from_name(json_string_value(word)) : SCHED_INVALID;
+        enum slurm_state s = json_is_string(word) ? slurm_state_from_name(json_string_value(word))
+                                                  : SLURM_STATE_INVALID;
 
         if (s < 0)
             return err_set(e, -EINVAL, "expect.states has what is no state");
         is = is || s == l->state;
     }
-    return is ? 0 : err_set(e, -ESTALE, "state is %s", sched_state_name(l->state));
+    return is ? 0 : err_set(e, -ESTALE, "state is %s", slurm_state_name(l->state));
 }
 
 static const struct {
@@ -134,7 +134,7 @@ static int check_known(const json_t *expect, struct err *e)
     return 0;
 }
 
-int look_check(const struct job_look *look, const json_t *expect, bool demand, struct err *e)
+int expect_holds(const struct job_look *look, const json_t *expect, bool demand, struct err *e)
 {
     int r = 0, first = 0;
 
