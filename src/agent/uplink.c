@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "wire/lines.h"
+#include "wire/node_message.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -117,8 +118,8 @@ static void hang_up(struct uplink *u, const char *why)
 /* m: of the spool; NULL: the body is told once, or never. */
 static json_t *envelope(const struct uplink *u, const struct spool_message *m, json_t *body)
 {
-    return json_pack("{s:i, s:s, s:s, s:I, s:I, s:o}", "v", 1, "word", u->word, "node", u->node,
-                     "origin", (json_int_t)(m ? m->origin : 0), "id",
+    return json_pack("{s:i, s:s, s:s, s:I, s:I, s:o}", "v", AGENT_PROTOCOL, "word", u->word, "node",
+                     u->node, "origin", (json_int_t)(m ? m->origin : 0), "id",
                      (json_int_t)(m ? m->number : 0), "body", body);
 }
 
@@ -236,8 +237,16 @@ void uplink_tell(struct uplink *u, json_t *body)
 static void on_greeting(struct uplink *u, const json_t *j)
 {
     const char *word = json_string_value(json_object_get(j, "word"));
+    json_int_t protocol = json_integer_value(json_object_get(j, "reknit"));
+    char other[100];
 
-    if (!word || !STR_COPY(u->word, word)) {
+    if (protocol != 0 && protocol != AGENT_PROTOCOL) {
+        STR_PRINTF(other, "it speaks protocol %lld and this agent %d: one of them is too old",
+                   (long long)protocol, AGENT_PROTOCOL);
+        hang_up(u, other);
+        return;
+    }
+    if (protocol == 0 || !word || !STR_COPY(u->word, word)) {
         hang_up(u, "whoever answers there is not reknitd");
         return;
     }

@@ -445,13 +445,18 @@ static void take_opened(struct connection *c, const json_t *answer)
     json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     const char *word = json_string_value(json_object_get(j, "word"));
     const char *name = json_string_value(json_object_get(j, "node"));
-    char clean[NODE_NAME_LEN];
+    json_int_t protocol = json_integer_value(json_object_get(j, "v"));
+    char clean[NODE_NAME_LEN], other[100];
     struct claim *claim;
     struct node *n;
 
+    STR_PRINTF(other, "it speaks protocol %lld and reknitd %d: one of them is too old",
+               (long long)protocol, AGENT_PROTOCOL);
     str_sanitize(clean, sizeof(clean), name ? name : "", name ? strlen(name) : 0);
     if (json_integer_value(json_object_get(answer, "uid")) != 0)
         refuse(c, "a message that was not sealed by root");
+    else if (protocol != AGENT_PROTOCOL)
+        refuse(c, other);
     else if (!word || !streq(word, c->word))
         refuse(c, "a message that was sealed for another connection");
     else if (!name || !name[0] || !streq(name, clean) || (c->node && !streq(name, c->node->name)))
@@ -554,7 +559,7 @@ static void add_connection(struct agents *a, int fd, const char *peer)
         return;
     }
     *VEC_PUSH(&a->connections) = c;
-    lines_send(c->lines, json_pack("{s:i, s:s}", "reknit", 1, "word", c->word));
+    lines_send(c->lines, json_pack("{s:i, s:s}", "reknit", AGENT_PROTOCOL, "word", c->word));
 }
 
 static bool is_crowded(const struct agents *a, const char *peer)

@@ -11,6 +11,8 @@
 #include <jansson.h>
 #include <sys/types.h>
 
+#define AGENT_PROTOCOL 1 /* "reknit" of the greeting, "v" of what is sealed */
+
 #define NODE_STEP_LEN     16   /* "0", "batch", "extern", "interactive" */
 #define NODE_DATAGRAM_MAX 512  /* bytes of the plugin's JSON */
 #define NODE_MESSAGE_MAX  4096 /* bytes of any message's JSON */

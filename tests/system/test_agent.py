@@ -267,6 +267,7 @@ def test_who_is_believed(place):
     for impostor, members, why in (
         (Impostor(place, listener.port, user=1), {}, "not sealed by root"),
         (Impostor(place, listener.port), {"word": root.word}, "another connection"),
+        (Impostor(place, listener.port), {"v": 2}, "it speaks protocol 2 and reknitd 1"),
         (Impostor(place, listener.port), {"node": ""}, "of another node, or of none"),
         (Impostor(place, listener.port), {"node": "n\n1"}, "of another node, or of none"),
         (Impostor(place, listener.port), {"node": "stranger"}, "that the scheduler does not have"),
@@ -279,7 +280,18 @@ def test_who_is_believed(place):
     assert "refused" in changed.say(changed.seal()[:-20] + "AAAAAAAAAAAAAAAAAAA:")
     assert listener.close() == 0
     counts = json.loads(listener.out.lines[-1])
-    assert (counts["messages"], counts["duplicates"], counts["refused"]) == (1, 1, 8)
+    assert (counts["messages"], counts["duplicates"], counts["refused"]) == (1, 1, 9)
+
+
+def test_a_reknitd_of_another_protocol_is_told_nothing(place):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        agent = place.agent(server.getsockname()[1])
+        there, _ = server.accept()
+        with there:
+            there.sendall(b'{"reknit":2,"word":"6f1c"}\n')
+            agent.err.expect("it speaks protocol 2 and this agent 1")
+            there.settimeout(10)
+            assert there.recv(100) == b""
 
 
 def test_another_key_is_refused(place):
