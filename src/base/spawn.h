@@ -2,7 +2,8 @@
 #ifndef REKNIT_BASE_SPAWN_H
 #define REKNIT_BASE_SPAWN_H
 
-/* Programs of the site's, that run as we do and may start others: each is a process group. */
+/* Programs that run as we do, ours or the site's. Each is a process group, for it may start others,
+ * and has no signal blocked or ignored. What is not close-on-exec it inherits. */
 
 #include <sys/types.h>
 

@@ -6,7 +6,10 @@
  * and only the first can have been begun when the process ends.
  *
  * Answers are called from the loop only: a request that cannot be sent is answered by a timer. So
- * nobody who asks is called back before adapter_ask() returns. */
+ * nobody who asks is called back before adapter_ask() returns.
+ *
+ * wire/lines.c would not do: it ends a connection that cannot be written to, and one that has ended
+ * at its deadline has said before what became of the request. */
 
 #include "source/adapter.h"
 

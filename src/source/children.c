@@ -301,6 +301,7 @@ static void start_by_spawner(struct child *c, enum child_kind kind, uid_t uid, g
 
 /* ---- by ourselves ---- */
 
+/* Not by base/spawn.c: posix_spawn() cannot have it killed when we die. */
 __attribute__((noreturn)) static void run(const char *program, pid_t parent, int fd)
 {
     char *argv[] = {(char *)program, NULL};

@@ -8,6 +8,7 @@
 #include "wire/helper.h"
 
 #include "base/alloc.h"
+#include "base/spawn.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "base/vec.h"
@@ -15,16 +16,12 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #define RESTART_PAUSE  USEC_PER_SEC
 #define ARGV_MAX       8
 #define LINE_MAX_BYTES 65536
-
-extern char **environ;
 
 struct asked {
     helper_answer_fn fn;
@@ -56,7 +53,7 @@ static void end_process(struct helper *h)
 {
     h->lines = lines_free(h->lines);
     if (h->pid > 0)
-        kill(h->pid, SIGKILL);
+        spawn_kill(h->pid);
     reap(h);
 }
 
@@ -123,28 +120,6 @@ static int on_failed(sd_event_source *source, void *userdata)
     return 0;
 }
 
-static int spawn(struct helper *h, int theirs)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none;
-    int r;
-
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, theirs, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, theirs, STDOUT_FILENO);
-    posix_spawnattr_init(&attributes);
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&attributes, &none); /* ours may be blocked for the loop */
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    r = posix_spawn(&h->pid, h->argv[0], &actions, &attributes, h->argv, environ);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    if (r != 0)
-        h->pid = 0;
-    return -r;
-}
-
 static int start(struct helper *h)
 {
     static const struct lines_options options = {.line_max = LINE_MAX_BYTES,
@@ -161,7 +136,7 @@ static int start(struct helper *h)
         return -errno;
     ours = pair[0];
     theirs = pair[1];
-    r = spawn(h, theirs);
+    r = spawn_program(h->argv, theirs, &h->pid);
     if (r < 0)
         return r;
     h->lines = lines_new(h->event, ours, ours, &options, &handlers, h);
