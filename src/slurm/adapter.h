@@ -29,7 +29,8 @@ struct nodes *nodes_new(void);
 struct nodes *nodes_free(struct nodes *n);
 void nodes_answer(struct nodes *n, const struct request *r, struct answer *ret);
 
-/* The rest (jobs.c, nodes.c, places.c, steps.c, conf.c, act_job.c, act_node.c, act_place.c). */
+/* The rest (jobs.c, nodes.c, partitions.c, reservations.c, steps.c, conf.c, act_job.c, act_node.c).
+ */
 void job_answer(const struct request *r, struct answer *ret);
 void node_answer(const struct request *r, struct answer *ret);
 void partitions_answer(const struct request *r, struct answer *ret);

@@ -3,8 +3,8 @@
 /* What a client must know about this Slurm, and whether it is there. */
 
 #include "slurm/adapter.h"
-#include "slurm/people.h"
 #include "slurm/text.h"
+#include "slurm/users.h"
 #include "slurm/words.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static json_t *config_json(const slurm_conf_t *c)
     json_t *o = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:i, s:I, s:b, s:b, s:i, s:i, s:o, s:b}", "cluster",
         text_json(c->cluster_name, TEXT_MAX), "version", text_json(c->version, TEXT_MAX), "user",
-        text_json(people_name(geteuid()), TEXT_MAX), "operator", operator_json(c), "scheduler_user",
+        text_json(users_name(geteuid()), TEXT_MAX), "operator", operator_json(c), "scheduler_user",
         text_json(c->slurm_user_name, TEXT_MAX), "scheduler_uid", (json_int_t)c->slurm_user_id,
         "forget_s", (json_int_t)c->min_job_age, "node_timeout_s", (int)c->slurmd_timeout,
         "requeue_delay_s", (json_int_t)requeue_delay(c->authinfo), "requeue_default",

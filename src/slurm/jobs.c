@@ -10,8 +10,8 @@
 #include "slurm/hosts.h"
 #include "slurm/list.h"
 #include "slurm/log_path.h"
-#include "slurm/people.h"
 #include "slurm/text.h"
+#include "slurm/users.h"
 #include "slurm/words.h"
 
 #include "base/alloc.h"
@@ -121,7 +121,7 @@ static void set_identity(json_t *o, const job_info_t *j)
 
 static const char *user_name(const job_info_t *j)
 {
-    return j->user_name ? j->user_name : people_name(j->user_id);
+    return j->user_name ? j->user_name : users_name(j->user_id);
 }
 
 static void set_owner(json_t *o, const job_info_t *j)

@@ -6,8 +6,8 @@
 
 #include "slurm/adapter.h"
 #include "slurm/list.h"
-#include "slurm/people.h"
 #include "slurm/text.h"
+#include "slurm/users.h"
 #include "slurm/words.h"
 
 #include "base/alloc.h"
@@ -48,7 +48,7 @@ struct nodes *nodes_free(struct nodes *n)
 json_t *node_json(const node_info_t *n)
 {
     const char *features = n->features_act ? n->features_act : n->features;
-    const char *who = n->reason && n->reason_uid != NO_VAL ? people_name(n->reason_uid) : "";
+    const char *who = n->reason && n->reason_uid != NO_VAL ? users_name(n->reason_uid) : "";
     json_t *o = json_pack(
         "{s:o, s:o, s:o, s:s, s:o, s:b, s:o, s:o, s:I}", "name", text_json(n->name, TEXT_MAX),
         "address", text_json(n->node_addr, TEXT_MAX), "host", text_json(n->node_hostname, TEXT_MAX),

@@ -7,6 +7,7 @@
 #include "slurm/adapter.h"
 #include "slurm/deadline.h"
 #include "slurm/hosts.h"
+#include "slurm/text.h"
 
 #include "base/cleanup.h"
 
@@ -18,6 +19,52 @@
 #define NAME_PREFIX "reknit-"
 #define NAME_LEN    64
 #define SECONDS_MAX 3600
+
+static json_t *reservation_flags(uint64_t bits)
+{
+    static const struct {
+        uint64_t bit;
+        const char *word;
+    } flags[] = {
+        {RESERVE_FLAG_MAINT, "maint"},
+        {RESERVE_FLAG_MAGNETIC, "magnetic"},
+        {RESERVE_FLAG_IGN_JOBS, "ignore-jobs"},
+        {RESERVE_FLAG_FLEX, "flex"},
+    };
+    json_t *words = json_array();
+
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+        if (bits & flags[i].bit)
+            json_array_append_new(words, json_string(flags[i].word));
+    return words;
+}
+
+static json_t *reservation_json(const reserve_info_t *v, time_t now)
+{
+    return json_pack(
+        "{s:o, s:b, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "name", text_json(v->name, TEXT_MAX),
+        "active", v->start_time <= now && now < v->end_time, "start", (json_int_t)v->start_time,
+        "end", (json_int_t)v->end_time, "nodes", hosts_json(v->node_list), "partition",
+        text_json(v->partition, TEXT_MAX), "users", text_json(v->users, TEXT_LONG_MAX), "accounts",
+        text_json(v->accounts, TEXT_LONG_MAX), "flags", reservation_flags(v->flags));
+}
+
+void reservations_answer(const struct request *r, struct answer *ret)
+{
+    reserve_info_msg_t *list = NULL;
+    time_t now = time(NULL);
+    json_t *all;
+
+    if (slurm_load_reservations(0, &list) != SLURM_SUCCESS) {
+        answer_slurm(ret, slurm_get_errno(), false, "the list of reservations");
+        return;
+    }
+    all = json_array();
+    for (uint32_t i = 0; i < list->record_count; i++)
+        json_array_append_new(all, reservation_json(&list->reservation_array[i], now));
+    answer_set(ret, "reservations", all);
+    slurm_free_reservation_info_msg(list);
+}
 
 /* Ours, and of nothing but letters, digits and dashes. */
 static const char *name_of(const struct request *r, struct answer *ret)
