@@ -39,7 +39,7 @@
 #include <sys/socket.h>
 
 #define WORD_BYTES     16
-#define LINE_BYTES     16384 /* a message of NODE_MESSAGE_MAX, sealed */
+#define LINE_BYTES     16384 /* a message of NODE_MESSAGE_BYTES_MAX, sealed */
 #define PENDING_MAX    512   /* being opened, of one connection */
 #define OPEN_MAX       1024  /* not safe yet, of one node */
 #define ORIGINS_MAX    8     /* of one node; a spool has one for each start of its agent */

@@ -18,7 +18,7 @@
 
 #define VERSION 1
 
-static const char *const kind_names[NODE_MESSAGE_MAX_KIND] = {
+static const char *const kind_names[NODE_MESSAGE_KIND_MAX] = {
     [NODE_MESSAGE_START] = "start",       [NODE_MESSAGE_EXIT] = "exit",
     [NODE_MESSAGE_ACTIVITY] = "activity", [NODE_MESSAGE_GONE] = "gone",
     [NODE_MESSAGE_HEARTBEAT] = "alive",
@@ -182,7 +182,7 @@ int node_message_parse(const char *text, size_t len, struct node_message *ret, s
     json_t *j;
     int r;
 
-    if (len > NODE_MESSAGE_MAX)
+    if (len > NODE_MESSAGE_BYTES_MAX)
         return refuse(e, "the message", "is too long");
     j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
     r = json_is_object(j) ? node_message_from_json(j, ret, e)

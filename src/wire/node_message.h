@@ -13,9 +13,9 @@
 
 #define AGENT_PROTOCOL 1 /* "reknit" of the greeting, "v" of what is sealed */
 
-#define NODE_STEP_LEN     16   /* "0", "batch", "extern", "interactive" */
-#define NODE_DATAGRAM_MAX 512  /* bytes of the plugin's JSON */
-#define NODE_MESSAGE_MAX  4096 /* bytes of any message's JSON */
+#define NODE_STEP_LEN          16   /* "0", "batch", "extern", "interactive" */
+#define NODE_DATAGRAM_MAX      512  /* bytes of the plugin's JSON */
+#define NODE_MESSAGE_BYTES_MAX 4096 /* bytes of any message's JSON */
 
 enum node_message_kind {
     NODE_MESSAGE_START,     /* a task was started */
@@ -23,7 +23,7 @@ enum node_message_kind {
     NODE_MESSAGE_ACTIVITY,  /* what an attempt's processes do on this node */
     NODE_MESSAGE_GONE,      /* no process of the attempt is left on this node */
     NODE_MESSAGE_HEARTBEAT, /* the agent lives */
-    NODE_MESSAGE_MAX_KIND,
+    NODE_MESSAGE_KIND_MAX,
     NODE_MESSAGE_INVALID = -EINVAL,
 };
 DECLARE_NAMES(node_message_kind, enum node_message_kind);
