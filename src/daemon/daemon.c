@@ -237,7 +237,7 @@ static int set_up(struct daemon *d, struct err *e)
     d->keeping = keeping_new(d);
     if (!d->adapter || !d->logs || !d->nodes || !d->notifier || !d->keeping)
         return err_set(e, -ENOMEM, "the event loop takes nothing more");
-    return face_new(d, e);
+    return backend_new(d, e);
 }
 
 int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, struct daemon **ret,
@@ -296,7 +296,7 @@ void daemon_reload(struct daemon *d)
     node_watch_reload(d->nodes);
     children_limit(d->children, d->config->readers.max_processes);
     notifier_reload(d->notifier);
-    if (face_reload(d, &e) < 0)
+    if (backend_reload(d, &e) < 0)
         log_error("%s; what held before still holds of it", e.text);
     log_info("the configuration was read again");
 }

@@ -140,11 +140,11 @@ void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
 void log_watch_happened(struct log_watch *w, const struct event *e);
 void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);
 
-/* face.c: the API; d->api on success. */
-int face_new(struct daemon *d, struct err *e);
-int face_reload(struct daemon *d, struct err *e);
+/* backend.c: the API, and what it may ask of us; d->api on success. */
+int backend_new(struct daemon *d, struct err *e);
+int backend_reload(struct daemon *d, struct err *e);
 /* The scheduler can be asked: who it runs as. */
-void face_learn(struct daemon *d);
+void backend_learn(struct daemon *d);
 
 /* nodes.c: hears the agents of the compute nodes, where the configuration has them. */
 struct node_watch *node_watch_new(struct daemon *d);

@@ -283,7 +283,7 @@ void sched_watch_hello(void *ctx, const json_t *hello)
     str_sanitize(clean, sizeof(clean), said, strlen(said));
     log_info("the scheduler's adapter is there: %s", clean);
     w->clock_at = 0;
-    face_learn(w->d);
+    backend_learn(w->d);
     sched_watch_poke(w);
 }
 

@@ -148,19 +148,19 @@ static void on_config(void *ctx, enum adapter_outcome outcome, const json_t *ans
 
 #define LEARN_PATIENCE (30 * USEC_PER_SEC)
 
-void face_learn(struct daemon *d)
+void backend_learn(struct daemon *d)
 {
     adapter_ask(d->adapter, json_pack("{s:s}", "op", "config"), LEARN_PATIENCE, on_config, d);
 }
 
-int face_reload(struct daemon *d, struct err *e)
+int backend_reload(struct daemon *d, struct err *e)
 {
     struct api_config config = api_config_of(d);
 
     return api_reload(d->api, &config, e);
 }
 
-int face_new(struct daemon *d, struct err *e)
+int backend_new(struct daemon *d, struct err *e)
 {
     const struct daemon_config *c = d->config;
     struct api_config config;
