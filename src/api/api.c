@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/api.h"
 
-#include "api/desk.h"
 #include "api/http.h"
 #include "api/identity.h"
 #include "api/listen.h"
 #include "api/metrics.h"
+#include "api/store.h"
 #include "api/stream.h"
 #include "base/str.h"
 #include "base/timer.h"
@@ -29,7 +29,7 @@ struct door {
 
 struct api {
     sd_event *event;
-    struct desk *desk;
+    struct store *store;
     struct streams *streams;
     struct identity *identity;
     struct helper *seal; /* opens credentials */
@@ -44,7 +44,7 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *ctx)
     struct api *a = ctx;
     usec_t now = mono_us();
 
-    a->desk->loop_lag = now > (usec_t)usec ? now - (usec_t)usec : 0;
+    a->store->loop_lag = now > (usec_t)usec ? now - (usec_t)usec : 0;
     if (++a->ticks % BEAT_TICKS == 0)
         streams_beat(a->streams);
     timer_arm(a->tick, now + TICK_EVERY);
@@ -89,7 +89,7 @@ static int open_http(struct api *a, struct door *d, int listener, bool local, st
                             .tls_key = d->key,
                             .identity = a->identity,
                             .seal = local ? NULL : a->seal,
-                            .desk = a->desk,
+                            .store = a->store,
                             .streams = a->streams};
 
     return http_new(a->event, &h, &d->http, e);
@@ -211,8 +211,8 @@ int api_new(sd_event *event, const struct api_config *c, const struct api_backen
     int r;
 
     a->event = sd_event_ref(event);
-    a->desk = desk_new(b, ctx);
-    a->streams = streams_new(a->desk);
+    a->store = store_new(b, ctx);
+    a->streams = streams_new(a->store);
     if (c->seal) {
         a->seal = helper_new(event, c->seal, HELPER_PATIENCE);
         if (!a->seal)
@@ -277,7 +277,7 @@ struct api *api_free(struct api *a)
     helper_free(a->seal); /* nobody waits for it any more */
     identity_free(a->identity);
     streams_free(a->streams);
-    desk_free(a->desk);
+    store_free(a->store);
     sd_event_unref(a->event);
     free(a);
     return NULL;
@@ -285,6 +285,6 @@ struct api *api_free(struct api *a)
 
 void api_happened(struct api *a, const struct event *e)
 {
-    metrics_happened(a->desk->metrics, e);
+    metrics_happened(a->store->metrics, e);
     streams_happened(a->streams, e);
 }

@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-void get_decisions(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_decisions(struct store *store, const struct api_request *r, const struct route_params *p,
                    struct api_answer *ret)
 {
-    const struct model *m = desk_model(d);
+    const struct model *m = store_model(store);
     const char *all = request_arg(r, "all");
     json_t *list;
     size_t limit, n = 0, left_off = 0;
@@ -29,19 +29,19 @@ void get_decisions(struct desk *d, const struct api_request *r, const struct rou
             (!all && proposal != PROPOSAL_OPEN))
             continue;
         if (n++ < limit)
-            json_array_append_new(list, view_job(d, j));
+            json_array_append_new(list, view_job(store, j));
         else
             left_off++;
     }
     answer_json(ret, 200,
                 json_pack("{s:o, s:I, s:I}", "decisions", list, "left_off", (json_int_t)left_off,
-                          "now_us", (json_int_t)desk_now(d)));
+                          "now_us", (json_int_t)store_now(store)));
 }
 
-static void submit(struct desk *d, const struct event *e, struct api_answer *ret)
+static void submit(struct store *store, const struct event *e, struct api_answer *ret)
 {
     struct err err = {0};
-    int r = d->backend.submit(d->ctx, e, &err);
+    int r = store->backend.submit(store->ctx, e, &err);
 
     if (r < 0)
         answer_error(ret, 503, "%s", err.text);
@@ -60,10 +60,10 @@ static struct event request_event(const struct api_request *r, enum request requ
 
 /* Proposals */
 
-static const struct job *job_of_decision(const struct desk *d, const struct asker *who,
+static const struct job *job_of_decision(const struct store *store, const struct asker *who,
                                          uint64_t seq)
 {
-    const struct model *m = desk_model(d);
+    const struct model *m = store_model(store);
 
     VEC_FOREACH (&m->jobs, j)
         if (seq > 0 && (*j)->scheduled && (*j)->sched.decision == seq &&
@@ -72,10 +72,10 @@ static const struct job *job_of_decision(const struct desk *d, const struct aske
     return NULL;
 }
 
-static void answer_proposal(struct desk *d, const struct api_request *r, uint64_t seq,
+static void answer_proposal(struct store *store, const struct api_request *r, uint64_t seq,
                             enum request request, struct api_answer *ret)
 {
-    const struct job *j = job_of_decision(d, r->asker, seq);
+    const struct job *j = job_of_decision(store, r->asker, seq);
     struct event e = request_event(r, request);
     enum proposal proposal;
 
@@ -84,7 +84,7 @@ static void answer_proposal(struct desk *d, const struct api_request *r, uint64_
                      (unsigned long long)seq);
         return;
     }
-    proposal = view_proposal(desk_model(d), j);
+    proposal = view_proposal(store_model(store), j);
     if (proposal == PROPOSAL_NONE) {
         answer_error(ret, 409, "nothing waits for approval of decision %llu",
                      (unsigned long long)seq);
@@ -97,19 +97,19 @@ static void answer_proposal(struct desk *d, const struct api_request *r, uint64_
     STR_COPY(e.job, j->name);
     e.attempt = j->attempt.number;
     e.request.of = seq;
-    submit(d, &e, ret);
+    submit(store, &e, ret);
 }
 
-void post_approve(struct desk *d, const struct api_request *r, const struct route_params *p,
+void post_approve(struct store *store, const struct api_request *r, const struct route_params *p,
                   struct api_answer *ret)
 {
-    answer_proposal(d, r, p->seq, REQUEST_APPROVE, ret);
+    answer_proposal(store, r, p->seq, REQUEST_APPROVE, ret);
 }
 
-void post_reject(struct desk *d, const struct api_request *r, const struct route_params *p,
+void post_reject(struct store *store, const struct api_request *r, const struct route_params *p,
                  struct api_answer *ret)
 {
-    answer_proposal(d, r, p->seq, REQUEST_REJECT, ret);
+    answer_proposal(store, r, p->seq, REQUEST_REJECT, ret);
 }
 
 /* Modes */
@@ -129,14 +129,14 @@ static bool read_mode(const struct api_request *r, enum mode *ret, struct api_an
     return (int)*ret >= 0;
 }
 
-void post_mode(struct desk *d, const struct api_request *r, const struct route_params *p,
+void post_mode(struct store *store, const struct api_request *r, const struct route_params *p,
                struct api_answer *ret)
 {
     _cleanup_found_job_ struct found_job f = {0};
     struct event e = {.kind = EVENT_MODE};
     enum mode now;
 
-    if (!answer_found(d, r, p->name, &f, ret) || !read_mode(r, &e.mode.mode, ret))
+    if (!answer_found(store, r, p->name, &f, ret) || !read_mode(r, &e.mode.mode, ret))
         return;
     if (!f.job || !f.job->scheduled) {
         answer_error(ret, 409, "job %s is over: there is nothing to set", f.key);
@@ -151,12 +151,12 @@ void post_mode(struct desk *d, const struct api_request *r, const struct route_p
     STR_COPY(e.job, f.key);
     e.mode.asked = true;
     STR_PRINTF(e.mode.why, "asked for by %s", r->asker->name);
-    submit(d, &e, ret);
+    submit(store, &e, ret);
 }
 
 /* Everything */
 
-static void set_frozen(struct desk *d, const struct api_request *r, enum request request,
+static void set_frozen(struct store *store, const struct api_request *r, enum request request,
                        struct api_answer *ret)
 {
     struct event e = request_event(r, request);
@@ -169,17 +169,17 @@ static void set_frozen(struct desk *d, const struct api_request *r, enum request
     if (why)
         str_sanitize(e.request.why, sizeof(e.request.why), why, strlen(why));
     json_decref(body);
-    submit(d, &e, ret);
+    submit(store, &e, ret);
 }
 
-void post_freeze(struct desk *d, const struct api_request *r, const struct route_params *p,
+void post_freeze(struct store *store, const struct api_request *r, const struct route_params *p,
                  struct api_answer *ret)
 {
-    set_frozen(d, r, REQUEST_FREEZE, ret);
+    set_frozen(store, r, REQUEST_FREEZE, ret);
 }
 
-void post_thaw(struct desk *d, const struct api_request *r, const struct route_params *p,
+void post_thaw(struct store *store, const struct api_request *r, const struct route_params *p,
                struct api_answer *ret)
 {
-    set_frozen(d, r, REQUEST_THAW, ret);
+    set_frozen(store, r, REQUEST_THAW, ret);
 }

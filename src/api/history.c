@@ -47,7 +47,7 @@ static bool read_kinds(const char *text, uint64_t *ret, struct api_answer *a)
 /* Pages */
 
 struct page {
-    struct desk *desk;
+    struct store *store;
     const struct api_request *request;
     json_t *list;
     size_t limit;
@@ -62,7 +62,7 @@ static int fill_page(struct page *p, const struct journal_choice *c,
     _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
     _cleanup_(freep) struct event *event = xnew(struct event);
     size_t rows = 0, taken = 0;
-    int r = desk_select(p->desk, c, &cursor, e);
+    int r = store_select(p->store, c, &cursor, e);
 
     while (r >= 0 && (r = journal_next(cursor, event, e)) > 0) {
         if (taken == p->limit || rows == ROWS_MAX) {
@@ -103,7 +103,7 @@ static bool take_event(struct page *p, const struct event *e)
 static bool take_seen_event(struct page *p, const struct event *e)
 {
     if (!p->request->asker->is_operator &&
-        !access_sees(p->request->asker, desk_owner(p->desk, e->job)))
+        !access_sees(p->request->asker, store_owner(p->store, e->job)))
         return false;
     return take_event(p, e);
 }
@@ -154,7 +154,7 @@ static bool take_thin(struct page *p, const struct event *e)
     return take_event(p, e) || told;
 }
 
-void get_job_events(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_job_events(struct store *store, const struct api_request *r, const struct route_params *p,
                     struct api_answer *ret)
 {
     _cleanup_found_job_ struct found_job f = {0};
@@ -164,8 +164,8 @@ void get_job_events(struct desk *d, const struct api_request *r, const struct ro
     struct err e = {0};
     int error;
 
-    t->page = (struct page){.desk = d, .request = r};
-    if (!answer_found(d, r, p->name, &f, ret) || !request_limit(r, &t->page.limit, ret) ||
+    t->page = (struct page){.store = store, .request = r};
+    if (!answer_found(store, r, p->name, &f, ret) || !request_limit(r, &t->page.limit, ret) ||
         !request_number(r, "after", 0, &c.after, ret) ||
         !read_kinds(thin && !request_arg(r, "kind") ? "all" : request_arg(r, "kind"), &c.kinds,
                     ret))
@@ -187,24 +187,24 @@ static bool is_indexed(const struct journal_choice *c)
 }
 
 /* The journal's newest number, or where its events are looked for next. */
-static uint64_t window_end(struct desk *d, const struct journal_choice *c, bool *ret_more)
+static uint64_t window_end(struct store *store, const struct journal_choice *c, bool *ret_more)
 {
-    uint64_t last = desk_model(d)->seq, end = c->after + SEQS_MAX;
+    uint64_t last = store_model(store)->seq, end = c->after + SEQS_MAX;
 
     *ret_more = c->after < last && end < last;
     return *ret_more ? end : last;
 }
 
-static void page_of_events(struct desk *d, const struct api_request *r, struct journal_choice *c,
-                           size_t limit, struct api_answer *ret)
+static void page_of_events(struct store *store, const struct api_request *r,
+                           struct journal_choice *c, size_t limit, struct api_answer *ret)
 {
-    struct page page = {.desk = d, .request = r, .limit = limit, .list = json_array()};
+    struct page page = {.store = store, .request = r, .limit = limit, .list = json_array()};
     struct err e = {0};
     uint64_t end;
     bool more;
     int error;
 
-    end = window_end(d, c, &more);
+    end = window_end(store, c, &more);
     if (is_indexed(c))
         more = false;
     else
@@ -236,15 +236,15 @@ static bool read_after(const struct api_request *r, bool stream, uint64_t *ret,
 }
 
 /* Where to begin for ?since=TIME: the seq of the last event before that. */
-static int seq_before(struct desk *d, usec_t since, uint64_t *ret, struct err *e)
+static int seq_before(struct store *store, usec_t since, uint64_t *ret, struct err *e)
 {
     _cleanup_(freep) struct event *event = xnew(struct event);
-    uint64_t low = 0, high = desk_model(d)->seq;
+    uint64_t low = 0, high = store_model(store)->seq;
 
     while (low < high) { /* times ascend with numbers */
         uint64_t mid = low + (high - low) / 2;
         _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
-        int r = desk_select(d, &(struct journal_choice){.after = mid}, &cursor, e);
+        int r = store_select(store, &(struct journal_choice){.after = mid}, &cursor, e);
 
         if (r >= 0)
             r = journal_next(cursor, event, e);
@@ -259,7 +259,7 @@ static int seq_before(struct desk *d, usec_t since, uint64_t *ret, struct err *e
     return 0;
 }
 
-void get_events(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_events(struct store *store, const struct api_request *r, const struct route_params *p,
                 struct api_answer *ret)
 {
     bool stream = r->wants_stream || request_arg(r, "follow");
@@ -272,9 +272,10 @@ void get_events(struct desk *d, const struct api_request *r, const struct route_
 
     if (!read_kinds(request_arg(r, "kind"), &c.kinds, ret) || !request_limit(r, &limit, ret) ||
         !read_after(r, stream, &c.after, ret) || !request_number(r, "since_us", 0, &since, ret) ||
-        (job && !answer_found(d, r, job, &f, ret)))
+        (job && !answer_found(store, r, job, &f, ret)))
         return;
-    if (since > 0 && !request_arg(r, "after") && seq_before(d, (usec_t)since, &c.after, &e) < 0) {
+    if (since > 0 && !request_arg(r, "after") &&
+        seq_before(store, (usec_t)since, &c.after, &e) < 0) {
         answer_no_journal(ret, &e);
         return;
     }
@@ -287,7 +288,7 @@ void get_events(struct desk *d, const struct api_request *r, const struct route_
     }
     if (job)
         c.job = f.key;
-    page_of_events(d, r, &c, limit, ret);
+    page_of_events(store, r, &c, limit, ret);
 }
 
 /* Incidents */
@@ -297,7 +298,7 @@ static bool take_incident(struct page *p, const struct event *e)
     json_t *v;
 
     if (e->incident.class == CLASS_HEALTHY ||
-        !access_sees(p->request->asker, desk_owner(p->desk, e->job)))
+        !access_sees(p->request->asker, store_owner(p->store, e->job)))
         return false;
     v = view_incident(&e->incident, request_arg(p->request, "full"));
     json_object_set_new(v, "seq", json_integer((json_int_t)e->seq));
@@ -308,10 +309,10 @@ static bool take_incident(struct page *p, const struct event *e)
     return true;
 }
 
-void get_incidents(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_incidents(struct store *store, const struct api_request *r, const struct route_params *p,
                    struct api_answer *ret)
 {
-    struct page page = {.desk = d, .request = r};
+    struct page page = {.store = store, .request = r};
     struct journal_choice c = {.kinds = KIND_BIT(EVENT_VERDICT), .newest_first = true};
     const char *job = request_arg(r, "job");
     _cleanup_found_job_ struct found_job f = {0};
@@ -319,7 +320,7 @@ void get_incidents(struct desk *d, const struct api_request *r, const struct rou
     int error;
 
     if (!request_limit(r, &page.limit, ret) || !request_number(r, "before", 0, &c.below, ret) ||
-        (job && !answer_found(d, r, job, &f, ret)))
+        (job && !answer_found(store, r, job, &f, ret)))
         return;
     if (job)
         c.job = f.key;
@@ -377,11 +378,11 @@ static bool take_attempt(struct page *p, const struct event *e)
     return json_array_size(p->list) > before;
 }
 
-void get_attempts(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_attempts(struct store *store, const struct api_request *r, const struct route_params *p,
                   struct api_answer *ret)
 {
     _cleanup_found_job_ struct found_job f = {0};
-    struct page page = {.desk = d, .request = r};
+    struct page page = {.store = store, .request = r};
     struct journal_choice c = {
         .job = f.key,
         .kinds = KIND_BIT(EVENT_ATTEMPT_STARTED) | KIND_BIT(EVENT_ATTEMPT_EXITED) |
@@ -389,7 +390,7 @@ void get_attempts(struct desk *d, const struct api_request *r, const struct rout
     struct err e = {0};
     int error;
 
-    if (!answer_found(d, r, p->name, &f, ret) || !request_limit(r, &page.limit, ret) ||
+    if (!answer_found(store, r, p->name, &f, ret) || !request_limit(r, &page.limit, ret) ||
         !request_number(r, "after", 0, &c.after, ret))
         return;
     page.list = json_array();

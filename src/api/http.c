@@ -353,7 +353,7 @@ static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *mhd, co
         who = x->who;
     else if (!c->http->c.local)
         identity_of_header(c->http->c.identity, get_header(mhd, "Authorization"), &who);
-    route_answer(c->http->c.desk, &r, &a);
+    route_answer(c->http->c.store, &r, &a);
     enter(c, CONNECTION_TAKES);
     if (a.stream && streq(method, "GET"))
         return send_stream(c, mhd, &who, &a);

@@ -2,8 +2,8 @@
 #ifndef REKNIT_API_HTTP_H
 #define REKNIT_API_HTTP_H
 
-#include "api/desk.h"
 #include "api/identity.h"
+#include "api/store.h"
 #include "api/stream.h"
 #include "wire/helper.h"
 
@@ -20,7 +20,7 @@ struct http_config {
     const char *tls_cert, *tls_key;  /* texts, PEM; NULL = no TLS */
     const struct identity *identity; /* borrowed, as the rest */
     struct helper *seal;             /* reknit-seal, for credentials; NULL = none are taken */
-    struct desk *desk;
+    struct store *store;
     struct streams *streams;
 };
 

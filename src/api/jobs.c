@@ -93,10 +93,10 @@ static bool read_filter(const struct api_request *r, struct filter *f, struct ap
     return false;
 }
 
-void get_jobs(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_jobs(struct store *store, const struct api_request *r, const struct route_params *p,
               struct api_answer *ret)
 {
-    const struct model *m = desk_model(d);
+    const struct model *m = store_model(store);
     _cleanup_(freep) const struct job **jobs = xcalloc(m->jobs.n + 1, sizeof(*jobs));
     json_t *list, *answer;
     struct filter f;
@@ -110,8 +110,8 @@ void get_jobs(struct desk *d, const struct api_request *r, const struct route_pa
     qsort(jobs, n, sizeof(*jobs), by_age);
     list = json_array();
     for (size_t i = 0; i < n && i < limit; i++)
-        json_array_append_new(list, view_job(d, jobs[i]));
-    answer = json_pack("{s:o, s:I}", "jobs", list, "now_us", (json_int_t)desk_now(d));
+        json_array_append_new(list, view_job(store, jobs[i]));
+    answer = json_pack("{s:o, s:I}", "jobs", list, "now_us", (json_int_t)store_now(store));
     if (n > limit) {
         char next[JOB_NAME_LEN + 32];
 
@@ -121,17 +121,17 @@ void get_jobs(struct desk *d, const struct api_request *r, const struct route_pa
     answer_json(ret, 200, answer);
 }
 
-void get_job(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_job(struct store *store, const struct api_request *r, const struct route_params *p,
              struct api_answer *ret)
 {
     _cleanup_found_job_ struct found_job f = {0};
     json_t *v;
 
-    if (!answer_found(d, r, p->name, &f, ret))
+    if (!answer_found(store, r, p->name, &f, ret))
         return;
-    v = f.job ? view_job(d, f.job) : view_past_job(&f);
+    v = f.job ? view_job(store, f.job) : view_past_job(&f);
     if (f.job && f.job->state >= JOB_JUDGED && f.job->attempt.incident.class != CLASS_HEALTHY)
         json_object_set_new(v, "incident", view_incident(&f.job->attempt.incident, true));
-    json_object_set_new(v, "now_us", json_integer(desk_now(d)));
+    json_object_set_new(v, "now_us", json_integer(store_now(store)));
     answer_json(ret, 200, v);
 }

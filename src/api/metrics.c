@@ -89,7 +89,7 @@ struct family;
 struct sheet {
     struct strbuf text;
     const struct metrics *x;
-    const struct desk *d;
+    const struct store *store;
     const struct model *m;
     const struct api_status *s;
     const struct family *family; /* that is being written */
@@ -341,7 +341,7 @@ static void fill_adapter_up(struct sheet *s)
 static void fill_look_age(struct sheet *s)
 {
     if (s->s->last_look > 0)
-        sample_seconds(s, "", NULL, desk_now(s->d) - s->s->last_look);
+        sample_seconds(s, "", NULL, store_now(s->store) - s->s->last_look);
 }
 
 static void fill_adapter_errors(struct sheet *s)
@@ -414,7 +414,7 @@ static void fill_webhook_pending(struct sheet *s)
 
 static void fill_lag(struct sheet *s)
 {
-    sample_seconds(s, "", NULL, s->d->loop_lag);
+    sample_seconds(s, "", NULL, s->store->loop_lag);
 }
 
 static void fill_seq(struct sheet *s)
@@ -500,9 +500,9 @@ static const struct family families[] = {
     {"reknit_events_refused_total", "counter", "Events that did not fit the state.", fill_refused},
 };
 
-char *metrics_text(const struct metrics *x, const struct desk *d, const struct api_status *s)
+char *metrics_text(const struct metrics *x, const struct store *store, const struct api_status *s)
 {
-    struct sheet sheet = {.x = x, .d = d, .m = desk_model(d), .s = s};
+    struct sheet sheet = {.x = x, .store = store, .m = store_model(store), .s = s};
 
     for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
         const struct family *f = sheet.family = &families[i];

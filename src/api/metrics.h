@@ -9,7 +9,7 @@
 #include "api/api.h"
 
 struct metrics;
-struct desk;
+struct store;
 
 struct metrics *metrics_new(void);
 struct metrics *metrics_free(struct metrics *x);
@@ -17,6 +17,6 @@ struct metrics *metrics_free(struct metrics *x);
 void metrics_happened(struct metrics *x, const struct event *e);
 
 /* The exposition format, version 0.0.4; the caller frees it. */
-char *metrics_text(const struct metrics *x, const struct desk *d, const struct api_status *s);
+char *metrics_text(const struct metrics *x, const struct store *store, const struct api_status *s);
 
 #endif

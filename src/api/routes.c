@@ -104,11 +104,11 @@ void answer_no_journal(struct api_answer *a, const struct err *e)
     answer_error(a, 503, "the journal cannot be read: %s", e->text);
 }
 
-bool answer_found(struct desk *d, const struct api_request *r, const char *name,
+bool answer_found(struct store *store, const struct api_request *r, const char *name,
                   struct found_job *ret, struct api_answer *a)
 {
     struct err e = {0};
-    int error = desk_find_job(d, r->asker, name, ret, &e);
+    int error = store_find_job(store, r->asker, name, ret, &e);
 
     if (error == -ENOENT)
         answer_error(a, 404, "there is no job '%s'", name);
@@ -117,7 +117,7 @@ bool answer_found(struct desk *d, const struct api_request *r, const char *name,
     return error >= 0;
 }
 
-void route_answer(struct desk *d, const struct api_request *r, struct api_answer *ret)
+void route_answer(struct store *store, const struct api_request *r, struct api_answer *ret)
 {
     /* To a HEAD, what GET says is sent without its text. */
     const char *method = streq(r->method, "HEAD") ? "GET" : r->method;
@@ -140,6 +140,6 @@ void route_answer(struct desk *d, const struct api_request *r, struct api_answer
             "for operators only: root, the scheduler's user, reknitd's own, and the group that "
             "'operators' in reknitd.yaml names");
     } else {
-        route->fn(d, r, &params, ret);
+        route->fn(store, r, &params, ret);
     }
 }

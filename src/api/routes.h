@@ -6,7 +6,7 @@
  * compares the two. */
 
 #include "api/answer.h"
-#include "api/desk.h"
+#include "api/store.h"
 
 /* What stands for {..} in the path. */
 struct route_params {
@@ -14,8 +14,8 @@ struct route_params {
     uint64_t seq;
 };
 
-typedef void (*route_fn)(struct desk *d, const struct api_request *r, const struct route_params *p,
-                         struct api_answer *ret);
+typedef void (*route_fn)(struct store *store, const struct api_request *r,
+                         const struct route_params *p, struct api_answer *ret);
 
 struct route {
     const char *method;
@@ -32,17 +32,17 @@ const struct route *route_find(const char *method, const char *path, struct rout
                                char ret_allow[32]);
 
 /* Asks; never fails: whatever is wrong is an answer too. */
-void route_answer(struct desk *d, const struct api_request *r, struct api_answer *ret);
+void route_answer(struct store *store, const struct api_request *r, struct api_answer *ret);
 
 /* For handlers: the job of that name that he may see. False, with the answer: there is none. */
-bool answer_found(struct desk *d, const struct api_request *r, const char *name,
+bool answer_found(struct store *store, const struct api_request *r, const char *name,
                   struct found_job *ret, struct api_answer *a);
 /* For handlers: the journal could not be read. */
 void answer_no_journal(struct api_answer *a, const struct err *e);
 
 /* The handlers, by the file they are in. */
 #define ROUTE_HANDLER(name)                                                                        \
-    void name(struct desk *d, const struct api_request *r, const struct route_params *p,           \
+    void name(struct store *store, const struct api_request *r, const struct route_params *p,      \
               struct api_answer *ret)
 ROUTE_HANDLER(get_jobs); /* jobs.c */
 ROUTE_HANDLER(get_job);

@@ -37,26 +37,26 @@ static json_t *blamed_in(const struct event *e)
     return v;
 }
 
-static int list_blame(struct desk *d, const struct asker *who, const char *node, json_t *list,
+static int list_blame(struct store *store, const struct asker *who, const char *node, json_t *list,
                       struct err *e)
 {
     struct journal_choice c = {.kinds = UINT64_C(1) << EVENT_VERDICT, .newest_first = true};
     _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
     _cleanup_(freep) struct event *event = xnew(struct event);
-    int r = desk_select(d, &c, &cursor, e);
+    int r = store_select(store, &c, &cursor, e);
 
     for (size_t rows = 0; r >= 0 && rows < VERDICTS_MAX && json_array_size(list) < BLAMED_MAX &&
                           (r = journal_next(cursor, event, e)) > 0;
          rows++)
         if (names_node(&event->incident.culprits, node) &&
-            access_sees(who, desk_owner(d, event->job)))
+            access_sees(who, store_owner(store, event->job)))
             json_array_append_new(list, blamed_in(event));
     return r;
 }
 
-static json_t *list_kept_out(const struct desk *d, const struct asker *who, const char *node)
+static json_t *list_kept_out(const struct store *store, const struct asker *who, const char *node)
 {
-    const struct model *m = desk_model(d);
+    const struct model *m = store_model(store);
     json_t *list = json_array();
 
     VEC_FOREACH (&m->jobs, at) {
@@ -106,7 +106,7 @@ static bool take_agent(void *ctx, const struct api_agent *a)
     return true;
 }
 
-void get_agents(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_agents(struct store *store, const struct api_request *r, const struct route_params *p,
                 struct api_answer *ret)
 {
     const char *after = request_arg(r, "after");
@@ -116,29 +116,29 @@ void get_agents(struct desk *d, const struct api_request *r, const struct route_
     if (!request_limit(r, &page.limit, ret))
         return;
     page.list = json_array();
-    d->backend.agents(d->ctx, take_agent, &page);
-    answer = json_pack("{s:o, s:I}", "agents", page.list, "now_us", (json_int_t)desk_now(d));
+    store->backend.agents(store->ctx, take_agent, &page);
+    answer = json_pack("{s:o, s:I}", "agents", page.list, "now_us", (json_int_t)store_now(store));
     if (json_array_size(page.list) == page.limit)
         json_object_set_new(answer, "next", json_string(page.next));
     answer_json(ret, 200, answer);
 }
 
 /* To who sees nothing of it, a node is one that nothing is known of, whether it exists or not. */
-void get_node(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_node(struct store *store, const struct api_request *r, const struct route_params *p,
               struct api_answer *ret)
 {
     json_t *blamed = json_array();
     struct err e = {0};
 
-    if (list_blame(d, r->asker, p->name, blamed, &e) < 0) {
+    if (list_blame(store, r->asker, p->name, blamed, &e) < 0) {
         json_decref(blamed);
         answer_no_journal(ret, &e);
         return;
     }
     answer_json(ret, 200,
                 json_pack("{s:s, s:o, s:o, s:I}", "node", p->name, "kept_out_of",
-                          list_kept_out(d, r->asker, p->name), "blamed_in", blamed, "now_us",
-                          (json_int_t)desk_now(d)));
+                          list_kept_out(store, r->asker, p->name), "blamed_in", blamed, "now_us",
+                          (json_int_t)store_now(store)));
 }
 
 /* Health */
@@ -165,11 +165,11 @@ static bool name_gone(void *ctx, const struct api_agent *a)
     return json_array_size(list) < GONE_NAMED_MAX;
 }
 
-static json_t *view_agents(const struct desk *d, const struct api_agents *c)
+static json_t *view_agents(const struct store *store, const struct api_agents *c)
 {
     json_t *gone = json_array();
 
-    d->backend.agents(d->ctx, name_gone, gone);
+    store->backend.agents(store->ctx, name_gone, gone);
     return json_pack("{s:b, s:I, s:I, s:o, s:I, s:I, s:I}", "listening", c->listening, "connected",
                      (json_int_t)c->connected, "gone", (json_int_t)c->gone, "gone_nodes", gone,
                      "messages", (json_int_t)c->messages, "refused", (json_int_t)c->refused,
@@ -186,7 +186,7 @@ static json_t *view_webhook(const struct api_webhook *w)
     return v;
 }
 
-static void add_for_operators(json_t *v, const struct desk *d, const struct api_status *s)
+static void add_for_operators(json_t *v, const struct store *store, const struct api_status *s)
 {
     char hash[20];
 
@@ -194,25 +194,25 @@ static void add_for_operators(json_t *v, const struct desk *d, const struct api_
                         json_pack("{s:I, s:I, s:I}", "running", (json_int_t)s->readers, "hung",
                                   (json_int_t)s->readers_hung, "replaced",
                                   (json_int_t)s->readers_replaced));
-    json_object_set_new(v, "agents", view_agents(d, &s->agents));
+    json_object_set_new(v, "agents", view_agents(store, &s->agents));
     json_object_set_new(v, "webhook", view_webhook(&s->webhook));
     STR_PRINTF(hash, "%016" PRIx64, s->config_hash);
     view_text(v, "config_file", s->config);
     view_text(v, "config_hash", hash);
-    json_object_set_new(v, "loop_lag_us", json_integer(d->loop_lag));
+    json_object_set_new(v, "loop_lag_us", json_integer(store->loop_lag));
     json_object_set_new(v, "journal",
                         json_pack("{s:I, s:I}", "bytes", (json_int_t)s->journal_bytes, "seq",
-                                  (json_int_t)desk_model(d)->seq));
+                                  (json_int_t)store_model(store)->seq));
 }
 
-void get_health(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_health(struct store *store, const struct api_request *r, const struct route_params *p,
                 struct api_answer *ret)
 {
-    const struct model *m = desk_model(d);
+    const struct model *m = store_model(store);
     struct api_status s = {0};
     json_t *v;
 
-    d->backend.status(d->ctx, &s);
+    store->backend.status(store->ctx, &s);
     v = json_pack("{s:b, s:b, s:b}", "ok", s.adapter_ok && !s.tilt, "frozen", m->frozen, "storm",
                   brakes_see_storm(m));
     view_text(v, "version", s.version);
@@ -220,24 +220,25 @@ void get_health(struct desk *d, const struct api_request *r, const struct route_
     json_object_set_new(v, "mode", json_string(mode_name(s.mode)));
     view_text(v, "tilt", s.tilt);
     view_time(v, "started_us", s.started);
-    view_time(v, "now_us", desk_now(d));
+    view_time(v, "now_us", store_now(store));
     json_object_set_new(v, "adapter", view_adapter(&s));
     if (r->asker->is_operator)
-        add_for_operators(v, d, &s);
+        add_for_operators(v, store, &s);
     answer_json(ret, 200, v);
 }
 
-void get_openapi(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_openapi(struct store *store, const struct api_request *r, const struct route_params *p,
                  struct api_answer *ret)
 {
     answer_text(ret, "application/json", xstrdup(openapi_json));
 }
 
-void get_metrics(struct desk *d, const struct api_request *r, const struct route_params *p,
+void get_metrics(struct store *store, const struct api_request *r, const struct route_params *p,
                  struct api_answer *ret)
 {
     struct api_status s = {0};
 
-    d->backend.status(d->ctx, &s);
-    answer_text(ret, "text/plain; version=0.0.4; charset=utf-8", metrics_text(d->metrics, d, &s));
+    store->backend.status(store->ctx, &s);
+    answer_text(ret, "text/plain; version=0.0.4; charset=utf-8",
+                metrics_text(store->metrics, store, &s));
 }

@@ -41,18 +41,18 @@ struct stream {
 };
 
 struct streams {
-    struct desk *desk;
+    struct store *store;
     VEC(struct stream *) v;
     struct entry ring[RING_MAX]; /* of seqs first..last, at seq % RING_MAX */
     uint64_t first, last;        /* last < first: empty */
     uint64_t kinds;              /* what has text in it */
 };
 
-struct streams *streams_new(struct desk *d)
+struct streams *streams_new(struct store *store)
 {
     struct streams *s = xnew(struct streams);
 
-    s->desk = d;
+    s->store = store;
     s->first = 1;
     return s;
 }
@@ -94,7 +94,7 @@ struct stream *stream_new(struct streams *s, const struct asker *who, const stru
     }
     st = xnew(struct stream);
     *st = (struct stream){.all = s, .who = *who, .choice = *c, .wake = wake, .ctx = ctx};
-    st->next = (c->after == UINT64_MAX ? desk_model(s->desk)->seq : c->after) + 1;
+    st->next = (c->after == UINT64_MAX ? store_model(s->store)->seq : c->after) + 1;
     strbuf_adds(&st->owed, "retry: 2000\n\n");
     *VEC_PUSH(&s->v) = st;
     return st;
@@ -150,7 +150,7 @@ void streams_happened(struct streams *s, const struct event *e)
     }
     s->last = e->seq;
     at = &s->ring[e->seq % RING_MAX];
-    *at = (struct entry){.kind = e->kind, .owner = desk_owner(s->desk, e->job)};
+    *at = (struct entry){.kind = e->kind, .owner = store_owner(s->store, e->job)};
     STR_COPY(at->job, e->job);
     if (s->kinds & UINT64_C(1) << e->kind)
         at->text = render(e);
@@ -200,7 +200,7 @@ static void take_row(struct stream *st, const struct event *e)
     _cleanup_(freep) char *text = NULL;
 
     st->next = e->seq + 1;
-    if (!wants(st, e->kind, e->job, desk_owner(st->all->desk, e->job)))
+    if (!wants(st, e->kind, e->job, store_owner(st->all->store, e->job)))
         return;
     text = render(e);
     strbuf_adds(&st->owed, text);
@@ -218,7 +218,7 @@ static void read_journal(struct stream *st, uint64_t end)
         c.below = st->next + SEQS_MAX;
     if (st->choice.kinds == (UINT64_C(1) << EVENT_MAX) - 1)
         c.kinds = 0;
-    r = desk_select(st->all->desk, &c, &cursor, NULL);
+    r = store_select(st->all->store, &c, &cursor, NULL);
     for (int rows = 0; r >= 0; rows++) {
         if (rows == ROWS_MAX || st->owed.len >= PIECE_MAX)
             return;
@@ -234,7 +234,7 @@ static void read_journal(struct stream *st, uint64_t end)
 static void fill(struct stream *st)
 {
     const struct streams *s = st->all;
-    uint64_t last = desk_model(s->desk)->seq;
+    uint64_t last = store_model(s->store)->seq;
 
     strbuf_reset(&st->owed);
     st->sent = 0;

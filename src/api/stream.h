@@ -8,7 +8,7 @@
  * nothing. */
 
 #include "api/answer.h"
-#include "api/desk.h"
+#include "api/store.h"
 
 #include <sys/types.h>
 
@@ -18,7 +18,7 @@
 struct streams;
 struct stream;
 
-struct streams *streams_new(struct desk *d);
+struct streams *streams_new(struct store *store);
 struct streams *streams_free(struct streams *s); /* all streams were freed before */
 
 /* wake(ctx): something can be read, where stream_read() said 0. NULL: there are too many. */

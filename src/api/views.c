@@ -233,9 +233,9 @@ static void add_names(json_t *v, const char *label, const char *name, const char
     view_text(v, "qos", qos);
 }
 
-json_t *view_job(const struct desk *d, const struct job *j)
+json_t *view_job(const struct store *store, const struct job *j)
 {
-    const struct model *m = desk_model(d);
+    const struct model *m = store_model(store);
     const struct sched *s = &j->sched;
     json_t *v = json_object();
 

@@ -5,7 +5,7 @@
 /* The state as JSON. Times are microseconds since 1970, and left out where there is none. All
  * objects are the caller's. */
 
-#include "api/desk.h"
+#include "api/store.h"
 
 #include <jansson.h>
 
@@ -14,7 +14,7 @@ void view_text(json_t *j, const char *key, const char *s);
 void view_time(json_t *j, const char *key, usec_t t); /* none of 0, USEC_NEVER, USEC_UNKNOWN */
 void view_number(json_t *j, const char *key, int64_t v, int64_t absent);
 
-json_t *view_job(const struct desk *d, const struct job *j);
+json_t *view_job(const struct store *store, const struct job *j);
 json_t *view_past_job(const struct found_job *f); /* that only the journal knows */
 
 /* One of an incident. */

@@ -53,7 +53,7 @@ static void tell_agents(void *ctx, bool (*fn)(void *fn_ctx, const struct api_age
     fn(fn_ctx, &(struct api_agent){.node = "n1", .version = "1"});
 }
 
-static struct desk *make_desk(void)
+static struct store *make_desk(void)
 {
     static const struct api_backend b = {.model = get_model,
                                          .now = get_now,
@@ -66,10 +66,10 @@ static struct desk *make_desk(void)
     model = model_new();
     e.seen = (struct job_facts){.scheduled = true, .id = 4242, .uid = 1000};
     model_apply(model, &e);
-    return desk_new(&b, NULL);
+    return store_new(&b, NULL);
 }
 
-static void ask(struct desk *d, struct api_request *r, const struct asker *who)
+static void ask(struct store *d, struct api_request *r, const struct asker *who)
 {
     _cleanup_answer_ struct api_answer a = {0};
     unsigned before = submitted;
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct asker nobody = {0};
     char *text = strndup((const char *)data, size), *save = NULL, *line;
     const char *newline = memchr(data, '\n', size);
-    struct desk *d = make_desk();
+    struct store *d = make_desk();
     struct api_request r = {.arg = get_arg};
 
     if (newline) {
@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ask(d, &r, &root);
     ask(d, &r, &other);
     ask(d, &r, &nobody);
-    desk_free(d);
+    store_free(d);
     model_free(model);
     free(text);
     return 0;

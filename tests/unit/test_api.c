@@ -37,7 +37,7 @@ struct world {
     struct journal_batch *batch;
     uint64_t seq;
     usec_t now;
-    struct desk *desk;
+    struct store *store;
     struct streams *streams;
     struct event *submitted; /* the last */
     unsigned submissions;
@@ -102,8 +102,8 @@ static int set_up(void **state)
     w->now = USEC_PER_SEC;
     w->submitted = xnew(struct event);
     b.journal = w->path;
-    w->desk = desk_new(&b, w);
-    w->streams = streams_new(w->desk);
+    w->store = store_new(&b, w);
+    w->streams = streams_new(w->store);
     return 0;
 }
 
@@ -113,7 +113,7 @@ static int tear_down(void **state)
     struct world *w = *state;
 
     streams_free(w->streams);
-    desk_free(w->desk);
+    store_free(w->store);
     journal_batch_free(w->batch);
     journal_free(w->journal);
     model_free(w->model);
@@ -137,7 +137,7 @@ static uint64_t happen(struct world *w, struct event *e)
     assert_true(model_apply(w->model, e));
     journal_batch_add(w->batch, e);
     assert_int_equal(journal_commit(w->journal, w->batch, false, NULL), 0);
-    metrics_happened(w->desk->metrics, e);
+    metrics_happened(w->store->metrics, e);
     streams_happened(w->streams, e);
     return e->seq;
 }
@@ -213,7 +213,7 @@ static void ask_with(struct world *w, const struct asker *who, const char *metho
                             .arg = args ? find_arg : NULL,
                             .arg_ctx = (void *)args};
 
-    route_answer(w->desk, &r, ret);
+    route_answer(w->store, &r, ret);
     assert_true(ret->stream || (ret->text && ret->len == strlen(ret->text)));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef REKNIT_API_DESK_H
-#define REKNIT_API_DESK_H
+#ifndef REKNIT_API_STORE_H
+#define REKNIT_API_STORE_H
 
 /* What answers are made from: the daemon's state, and its journal for what the state has forgotten
  * or never held. */
@@ -12,21 +12,21 @@
 
 struct metrics;
 
-struct desk {
+struct store {
     struct api_backend backend;
     void *ctx;
     char *journal_path;
-    struct journal *journal; /* NULL: not opened yet, use desk_journal() */
+    struct journal *journal; /* NULL: not opened yet, use store_journal() */
     struct metrics *metrics;
     usec_t loop_lag; /* how late the loop was when it was last measured */
 };
 
-struct desk *desk_new(const struct api_backend *b, void *ctx);
-struct desk *desk_free(struct desk *d);
-DEFINE_CLEANUP(struct desk *, desk_free);
+struct store *store_new(const struct api_backend *b, void *ctx);
+struct store *store_free(struct store *store);
+DEFINE_CLEANUP(struct store *, store_free);
 
-const struct model *desk_model(const struct desk *d);
-usec_t desk_now(const struct desk *d);
+const struct model *store_model(const struct store *store);
+usec_t store_now(const struct store *store);
 
 /* A job as somebody names it and may see it. */
 struct found_job {
@@ -41,15 +41,15 @@ void found_job_done(struct found_job *f);
 
 /* name: "4242-1796035193", "4242" or "25_3", of which the newest that he may see is meant. ret must
  * be zeroed. -ENOENT, or the journal cannot be read. */
-int desk_find_job(struct desk *d, const struct asker *who, const char *name, struct found_job *ret,
-                  struct err *e);
+int store_find_job(struct store *store, const struct asker *who, const char *name,
+                   struct found_job *ret, struct err *e);
 
 /* Whose job that is; 0 = root's, nobody's, or not known. */
-uid_t desk_owner(struct desk *d, const char *key);
+uid_t store_owner(struct store *store, const char *key);
 
 /* Opened when it is first needed. */
-int desk_journal(struct desk *d, struct journal **ret, struct err *e);
-int desk_select(struct desk *d, const struct journal_choice *c, struct journal_cursor **ret,
-                struct err *e);
+int store_journal(struct store *store, struct journal **ret, struct err *e);
+int store_select(struct store *store, const struct journal_choice *c, struct journal_cursor **ret,
+                 struct err *e);
 
 #endif

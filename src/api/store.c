@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/desk.h"
+#include "api/store.h"
 
 #include "base/str.h"
 #include "api/metrics.h"
@@ -9,55 +9,55 @@
 
 #define SAME_ID_MAX 64 /* jobs of one number in the journal that are looked at */
 
-struct desk *desk_new(const struct api_backend *b, void *ctx)
+struct store *store_new(const struct api_backend *b, void *ctx)
 {
-    struct desk *d = xnew(struct desk);
+    struct store *store = xnew(struct store);
 
     assert(b->model && b->now && b->submit && b->status && b->journal);
-    d->backend = *b;
-    d->ctx = ctx;
-    d->journal_path = xstrdup(b->journal);
-    d->metrics = metrics_new();
-    return d;
+    store->backend = *b;
+    store->ctx = ctx;
+    store->journal_path = xstrdup(b->journal);
+    store->metrics = metrics_new();
+    return store;
 }
 
-struct desk *desk_free(struct desk *d)
+struct store *store_free(struct store *store)
 {
-    if (!d)
+    if (!store)
         return NULL;
-    metrics_free(d->metrics);
-    journal_free(d->journal);
-    free(d->journal_path);
-    free(d);
+    metrics_free(store->metrics);
+    journal_free(store->journal);
+    free(store->journal_path);
+    free(store);
     return NULL;
 }
 
-const struct model *desk_model(const struct desk *d)
+const struct model *store_model(const struct store *store)
 {
-    return d->backend.model(d->ctx);
+    return store->backend.model(store->ctx);
 }
 
-usec_t desk_now(const struct desk *d)
+usec_t store_now(const struct store *store)
 {
-    return d->backend.now(d->ctx);
+    return store->backend.now(store->ctx);
 }
 
-int desk_journal(struct desk *d, struct journal **ret, struct err *e)
+int store_journal(struct store *store, struct journal **ret, struct err *e)
 {
     int r = 0;
 
-    if (!d->journal)
-        r = journal_open(d->journal_path, JOURNAL_ASK, &d->journal, e);
+    if (!store->journal)
+        r = journal_open(store->journal_path, JOURNAL_ASK, &store->journal, e);
     if (r >= 0)
-        *ret = d->journal;
+        *ret = store->journal;
     return r;
 }
 
-int desk_select(struct desk *d, const struct journal_choice *c, struct journal_cursor **ret,
-                struct err *e)
+int store_select(struct store *store, const struct journal_choice *c, struct journal_cursor **ret,
+                 struct err *e)
 {
     struct journal *j;
-    int r = desk_journal(d, &j, e);
+    int r = store_journal(store, &j, e);
 
     return r < 0 ? r : journal_select(j, c, ret, e);
 }
@@ -80,10 +80,10 @@ static bool is_named(const struct job *j, const char *name)
     return streq(id, name) || streq(j->sched.label, name);
 }
 
-static bool find_in_model(const struct desk *d, const struct asker *who, const char *name,
+static bool find_in_model(const struct store *store, const struct asker *who, const char *name,
                           struct found_job *ret)
 {
-    const struct model *m = desk_model(d);
+    const struct model *m = store_model(store);
     const struct job *best = NULL;
 
     for (size_t i = 0; i < m->jobs.n; i++) {
@@ -111,12 +111,12 @@ static void keep_found(const struct event *e, struct found_job *ret)
 }
 
 /* 1 and the newest that he may see; 0: there is none. */
-static int find_seen(struct desk *d, const struct asker *who, const struct journal_choice *c,
+static int find_seen(struct store *store, const struct asker *who, const struct journal_choice *c,
                      struct found_job *ret, struct err *e)
 {
     _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
     _cleanup_(freep) struct event *event = xnew(struct event);
-    int r = desk_select(d, c, &cursor, e);
+    int r = store_select(store, c, &cursor, e);
 
     for (int n = 0; r >= 0 && n < SAME_ID_MAX && (r = journal_next(cursor, event, e)) > 0; n++)
         if (access_sees(who, event->seen.uid)) {
@@ -126,32 +126,32 @@ static int find_seen(struct desk *d, const struct asker *who, const struct journ
     return r < 0 ? r : 0;
 }
 
-int desk_find_job(struct desk *d, const struct asker *who, const char *name, struct found_job *ret,
-                  struct err *e)
+int store_find_job(struct store *store, const struct asker *who, const char *name,
+                   struct found_job *ret, struct err *e)
 {
     struct journal_choice c = {
         .job = name, .kinds = UINT64_C(1) << EVENT_JOB_SEEN, .newest_first = true};
     int r;
 
-    if (find_in_model(d, who, name, ret))
+    if (find_in_model(store, who, name, ret))
         return 0;
-    r = find_seen(d, who, &c, ret, e);
+    r = find_seen(store, who, &c, ret, e);
     c.job = NULL;
     c.id = name;
     if (r == 0 && strspn(name, "0123456789") == strlen(name))
-        r = find_seen(d, who, &c, ret, e);
+        r = find_seen(store, who, &c, ret, e);
     return r == 0 ? err_set(e, -ENOENT, "no job '%s'", name) : r < 0 ? r : 0;
 }
 
-uid_t desk_owner(struct desk *d, const char *key)
+uid_t store_owner(struct store *store, const char *key)
 {
     static const struct asker everybody = {.known = true, .is_operator = true};
     _cleanup_found_job_ struct found_job f = {0};
-    const struct job *j = key[0] ? model_job(desk_model(d), key) : NULL;
+    const struct job *j = key[0] ? model_job(store_model(store), key) : NULL;
     struct journal_choice c = {
         .job = key, .kinds = UINT64_C(1) << EVENT_JOB_SEEN, .newest_first = true};
 
     if (j)
         return j->sched.uid;
-    return key[0] && find_seen(d, &everybody, &c, &f, NULL) > 0 ? f.owner : 0;
+    return key[0] && find_seen(store, &everybody, &c, &f, NULL) > 0 ? f.owner : 0;
 }
