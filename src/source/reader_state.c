@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* A mark may be written down once the signals before it are: so the text that a turn of the timer
+ * makes is written by the next one, when what was told has long been committed. Whoever knows that
+ * all is safe has it written at once. */
+
 #include "source/reader_state.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "base/timer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +18,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PRINT_LEN_MAX 64
+#define PRINT_LEN_MAX  64
+#define UNCLAIMED_LIFE (10 * USEC_PER_MIN) /* of jobs in the file that nobody asks for */
+#define LEFT_MAX       64                  /* marks that jobs of one owner left */
+#define LEFT_OWNERS    256
+#define SAVE_EVERY     (2 * USEC_PER_SEC)
+#define SAVE_COST      (4 * USEC_PER_MSEC) /* for each KiB: a large file is written less often */
+
+struct reader_state {
+    char *path; /* NULL = none */
+    void (*list)(void *ctx, json_t *jobs);
+    void *ctx;
+    json_t *saved; /* of the file, as far as nobody has asked for it */
+    usec_t saved_until;
+    json_t *left; /* by uid: marks by path, of jobs that are forgotten; the newest last */
+    sd_event_source *timer;
+    bool changed;
+    char *pending; /* text that the next turn writes */
+};
 
 static bool is_count(const json_t *j)
 {
@@ -86,58 +109,43 @@ static json_t *load_left(const json_t *file)
     return ret;
 }
 
-json_t *reader_state_load(const char *path, json_t **ret_left)
+static void load(struct reader_state *s)
 {
-    json_t *file = path ? json_load_file(path, 0, NULL) : NULL;
+    json_t *file = s->path ? json_load_file(s->path, 0, NULL) : NULL;
     json_t *jobs = json_object_get(file, "jobs");
 
-    if (json_is_object(jobs))
-        json_incref(jobs);
-    else
-        jobs = json_object();
-    *ret_left = load_left(file);
+    s->saved = json_is_object(jobs) ? json_incref(jobs) : json_object();
+    s->saved_until = mono_us() + UNCLAIMED_LIFE;
+    s->left = load_left(file);
     json_decref(file);
-    return jobs;
 }
 
-char *reader_state_text(json_t *jobs, const json_t *left)
+void reader_state_put(json_t *jobs, const struct reader_record *r)
 {
-    json_t *lists = json_object(), *file, *marks;
-    const char *uid;
-    char *text;
-
-    json_object_foreach ((json_t *)left, uid, marks)
-        json_object_set_new(lists, uid, reader_marks_list(marks));
-    file = json_pack("{s:i,s:o,s:o}", "version", 1, "jobs", jobs, "left", lists);
-    text = json_dumps(file, JSON_COMPACT);
-    json_decref(file);
-    return text;
-}
-
-void reader_state_put(json_t *state, const struct reader_record *r)
-{
-    json_object_set_new(state, r->job,
+    json_object_set_new(jobs, r->job,
                         json_pack("{s:I,s:I,s:o,s:o}", "uid", (json_int_t)r->uid, "attempt",
                                   (json_int_t)r->attempt, "marks", reader_marks_list(r->marks),
                                   "before", reader_marks_list(r->before)));
 }
 
-bool reader_state_get(const json_t *state, const char *job, struct reader_record *ret)
+static char *text_of(const struct reader_state *s)
 {
-    const json_t *j = json_object_get(state, job);
-    const json_t *uid = json_object_get(j, "uid"), *attempt = json_object_get(j, "attempt");
+    json_t *jobs = mono_us() < s->saved_until ? json_copy(s->saved) : json_object();
+    json_t *left = json_object(), *file, *marks;
+    const char *uid;
+    char *text;
 
-    if (!is_count(uid) || !is_count(attempt))
-        return false;
-    *ret = (struct reader_record){.job = job,
-                                  .uid = (uid_t)json_integer_value(uid),
-                                  .attempt = (uint32_t)json_integer_value(attempt),
-                                  .marks = json_object_get(j, "marks"),
-                                  .before = json_object_get(j, "before")};
-    return true;
+    s->list(s->ctx, jobs);
+    json_object_foreach (s->left, uid, marks)
+        json_object_set_new(left, uid, reader_marks_list(marks));
+    file = json_pack("{s:i,s:o,s:o}", "version", 1, "jobs", jobs, "left", left);
+    text = json_dumps(file, JSON_COMPACT);
+    json_decref(file);
+    return text;
 }
 
-int reader_state_save(const char *path, const char *text)
+/* In one step: the old file, or the new one. */
+static int write_file(const char *path, const char *text)
 {
     _cleanup_(freep) char *fresh = xasprintf("%s.new", path);
     int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -160,4 +168,127 @@ int reader_state_save(const char *path, const char *text)
     if (r < 0)
         unlink(fresh);
     return r;
+}
+
+static void write_pending(struct reader_state *s)
+{
+    if (s->pending)
+        write_file(s->path, s->pending); /* if not: some is read twice */
+    free(s->pending);
+    s->pending = NULL;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+    struct reader_state *s = userdata;
+
+    write_pending(s);
+    if (!s->changed)
+        return 0;
+    s->changed = false;
+    s->pending = text_of(s);
+    timer_arm(s->timer, mono_us() + SAVE_EVERY + (usec_t)(strlen(s->pending) / 1024) * SAVE_COST);
+    return 0;
+}
+
+void reader_state_changed(struct reader_state *s)
+{
+    s->changed = true;
+    if (s->path && !timer_is_armed(s->timer))
+        timer_arm(s->timer, mono_us() + SAVE_EVERY);
+}
+
+void reader_state_save(struct reader_state *s)
+{
+    if (!s->path)
+        return;
+    s->changed = false;
+    free(s->pending);
+    s->pending = text_of(s);
+    write_pending(s);
+}
+
+void reader_state_recall(struct reader_state *s, struct reader_record *r)
+{
+    const json_t *old = json_object_get(s->saved, r->job);
+    const json_t *uid = json_object_get(old, "uid"), *attempt = json_object_get(old, "attempt");
+
+    if (!is_count(uid) || !is_count(attempt))
+        return;
+    if ((uid_t)json_integer_value(uid) == r->uid) {
+        uint32_t n = (uint32_t)json_integer_value(attempt);
+
+        if (n == r->attempt) {
+            reader_marks_merge(r->marks, json_object_get(old, "marks"));
+            reader_marks_merge(r->before, json_object_get(old, "before"));
+        } else if (n < r->attempt) {
+            reader_marks_merge(r->before, json_object_get(old, "marks"));
+        }
+    }
+    json_object_del(s->saved, r->job);
+}
+
+const json_t *reader_state_left(const struct reader_state *s, uid_t uid)
+{
+    char key[16];
+
+    STR_PRINTF(key, "%u", (unsigned)uid);
+    return json_object_get(s->left, key);
+}
+
+static void drop_oldest(json_t *object)
+{
+    json_object_del(object, json_object_iter_key(json_object_iter(object)));
+}
+
+void reader_state_leave(struct reader_state *s, const struct reader_record *r)
+{
+    uint64_t number = strtoull(r->job, NULL, 10);
+    json_t *left, *mark;
+    const char *path;
+    char uid[16];
+
+    STR_PRINTF(uid, "%u", (unsigned)r->uid);
+    left = json_object_get(s->left, uid);
+    if (!left) {
+        left = json_object();
+        json_object_set_new(s->left, uid, left);
+    }
+    json_object_foreach (r->marks, path, mark) {
+        if (str_has_number(path, number))
+            continue;
+        json_object_del(left, path);
+        json_object_set(left, path, mark);
+        if (json_object_size(left) > LEFT_MAX)
+            drop_oldest(left);
+    }
+    if (json_object_size(left) == 0)
+        json_object_del(s->left, uid);
+    else if (json_object_size(s->left) > LEFT_OWNERS)
+        drop_oldest(s->left);
+}
+
+struct reader_state *reader_state_new(sd_event *event, const char *path,
+                                      void (*list)(void *ctx, json_t *jobs), void *ctx)
+{
+    struct reader_state *s = xnew(struct reader_state);
+
+    *s = (struct reader_state){.path = path ? xstrdup(path) : NULL, .list = list, .ctx = ctx};
+    load(s);
+    return timer_new(event, on_timer, s, &s->timer) < 0 ? reader_state_free(s) : s;
+}
+
+struct reader_state *reader_state_free(struct reader_state *s)
+{
+    if (!s)
+        return NULL;
+    if (s->timer)
+        reader_state_save(s);
+    sd_event_source_disable_unref(s->timer);
+    json_decref(s->saved);
+    json_decref(s->left);
+    free(s->pending);
+    free(s->path);
+    free(s);
+    return NULL;
 }

@@ -3,13 +3,17 @@
 #define REKNIT_SOURCE_READER_STATE_H
 
 /* How far the logs of each job have been read, kept in a file for when the daemon is started
- * again. The marks are those of reknit-reader (reader/serve.c), an object of them by path. */
+ * again. The marks are those of reknit-reader (reader/serve.c), an object of them by path.
+ *
+ * Jobs may write one after the other into one file. So when a job is forgotten, the marks of files
+ * that have no name of its own are left for the next jobs of its owner. */
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <systemd/sd-event.h>
 
 #define READER_MARKS_MAX 2048 /* of one job */
 
@@ -24,16 +28,24 @@ struct reader_record {
     json_t *marks, *before; /* of this attempt, of the one before; borrowed */
 };
 
-/* All records of a file, {} where there is none or it is damaged. Owned by the caller, as is
- * *ret_left: by uid, marks by path that jobs left which are forgotten. */
-json_t *reader_state_load(const char *path, json_t **ret_left);
+struct reader_state;
 
-/* The file's text. Takes jobs over. */
-char *reader_state_text(json_t *jobs, const json_t *left);
-void reader_state_put(json_t *state, const struct reader_record *r);
-bool reader_state_get(const json_t *state, const char *job, struct reader_record *ret);
+/* path NULL: nothing is kept. list: puts each job that is followed. NULL when the loop refuses. */
+struct reader_state *reader_state_new(sd_event *event, const char *path,
+                                      void (*list)(void *ctx, json_t *jobs), void *ctx);
+/* Writes it, so jobs must be there still. */
+struct reader_state *reader_state_free(struct reader_state *s);
+void reader_state_put(json_t *jobs, const struct reader_record *r);
 
-/* In one step: the old file, or the new one. Negative errno. */
-int reader_state_save(const char *path, const char *text);
+void reader_state_changed(struct reader_state *s); /* it is written after a while */
+void reader_state_save(struct reader_state *s);    /* now */
+
+/* Adds to the record's marks what was kept of that job before the daemon was started. */
+void reader_state_recall(struct reader_state *s, struct reader_record *r);
+
+/* The job is forgotten: leaves its marks for the next jobs of its owner. Those that are left: by
+ * path, NULL = none. */
+void reader_state_leave(struct reader_state *s, const struct reader_record *r);
+const json_t *reader_state_left(const struct reader_state *s, uid_t uid);
 
 #endif

@@ -7,9 +7,6 @@
  * them was told. Of each file it is also kept how far signals came (`seen`): the next reader begins
  * at the marks, and what it repeats is dropped until it is past that.
  *
- * Jobs may write one after the other into one file. So when a job is forgotten, the marks of files
- * that have no name of its own are left for the next jobs of its owner.
- *
  * A reader is its user's process. So of what it says, everything is checked: that the job is its
  * user's and the attempt the present one, what kind of signal it is, its numbers and texts, and how
  * many there are. */
@@ -19,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "base/timer.h"
+#include "base/time.h"
 #include "base/vec.h"
 #include "source/reader_process.h"
 #include "source/reader_request.h"
@@ -31,17 +28,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define UNCLAIMED_LIFE (10 * USEC_PER_MIN) /* of jobs in the file that nobody asks for */
 #define PING_EVERY     (10 * USEC_PER_SEC)
 #define PING_PATIENCE  (30 * USEC_PER_SEC)
 #define JOBS_MAX       20000
 #define SIGNALS_MAX    500 /* of one job in a second */
 #define COMPLAINTS_MAX 20  /* of one reader in a second: they end in a log */
 #define FILES_MAX      READER_MARKS_MAX
-#define LEFT_MAX       64 /* marks that jobs of one owner left */
-#define LEFT_OWNERS    256
-#define SAVE_EVERY     (2 * USEC_PER_SEC)
-#define SAVE_COST      (4 * USEC_PER_MSEC) /* for each KiB: a large file is written less often */
 
 /* How far signals of a file came. */
 struct seen {
@@ -77,7 +69,6 @@ struct owner {
 struct readers {
     sd_event *event;
     struct readers_config config;
-    char *state_file;
     struct readers_handlers handlers;
     void *ctx;
     struct readers_counts counts;
@@ -85,12 +76,7 @@ struct readers {
     VEC(struct job *) jobs; /* by key */
     VEC(struct job *) gone; /* forgotten, maybe by a handler that is told of them */
     sd_event_source *bury;
-    json_t *left;  /* by uid: marks by path, of jobs that are forgotten; the newest last */
-    json_t *saved; /* of the file, as far as nobody has asked for it */
-    usec_t saved_until;
-    sd_event_source *save;
-    bool dirty;
-    char *pending; /* text for the file: what is told is committed by the time it is written */
+    struct reader_state *state;
     struct event decoded;
 };
 
@@ -118,11 +104,13 @@ static void job_free(struct job *j)
     free(j);
 }
 
-static void changed(struct readers *r)
+static struct reader_record record_of(const struct job *j)
 {
-    r->dirty = true;
-    if (r->state_file && !timer_is_armed(r->save))
-        timer_arm(r->save, mono_us() + SAVE_EVERY);
+    return (struct reader_record){.job = j->key,
+                                  .uid = j->owner->uid,
+                                  .attempt = j->attempt,
+                                  .marks = j->marks,
+                                  .before = j->before};
 }
 
 static void tell_gap(const struct job *j, const char *text)
@@ -135,22 +123,13 @@ static void tell_gap(const struct job *j, const char *text)
 
 /* ---- asking ---- */
 
-/* For the first attempt of a job of which nothing has been read. */
-static const json_t *marks_beside(const struct job *j)
-{
-    char uid[16];
-
-    if (json_object_size(j->marks) > 0 || json_object_size(j->before) > 0)
-        return NULL;
-    STR_PRINTF(uid, "%u", (unsigned)j->owner->uid);
-    return json_object_get(j->owner->readers->left, uid);
-}
-
 static void ask_follow(const struct job *j)
 {
     json_t *q = json_copy(j->request);
-    const json_t *beside = marks_beside(j);
+    const json_t *beside = NULL; /* where nothing has been read of the job yet */
 
+    if (json_object_size(j->marks) == 0 && json_object_size(j->before) == 0)
+        beside = reader_state_left(j->owner->readers->state, j->owner->uid);
     if (beside)
         json_object_set_new(q, "beside", reader_marks_list(beside));
     json_object_set_new(q, "marks", reader_marks_list(j->marks));
@@ -329,7 +308,7 @@ static void take_about(struct owner *o, struct job *j, const char *kind, const j
         take_signal(j, t);
     } else if (streq(kind, "marks")) {
         reader_marks_merge(j->marks, json_object_get(t, "marks"));
-        changed(r);
+        reader_state_changed(r->state);
     } else if (streq(kind, "file")) {
         take_file(j, t);
     } else if (streq(kind, "anew")) {
@@ -429,71 +408,6 @@ static void drop_owner(struct owner *o)
     owner_free(o);
 }
 
-/* ---- the file ---- */
-
-static char *state_text(const struct readers *r)
-{
-    json_t *jobs = mono_us() < r->saved_until ? json_copy(r->saved) : json_object();
-
-    VEC_FOREACH (&r->jobs, j) {
-        struct reader_record record = {.job = (*j)->key,
-                                       .uid = (*j)->owner->uid,
-                                       .attempt = (*j)->attempt,
-                                       .marks = (*j)->marks,
-                                       .before = (*j)->before};
-
-        reader_state_put(jobs, &record);
-    }
-    return reader_state_text(jobs, r->left);
-}
-
-static void save(struct readers *r)
-{
-    if (r->pending)
-        reader_state_save(r->state_file, r->pending); /* if not: some is read twice */
-    free(r->pending);
-    r->pending = NULL;
-}
-
-static int on_save(sd_event_source *source, uint64_t usec, void *userdata)
-{
-    struct readers *r = userdata;
-
-    save(r);
-    if (!r->dirty)
-        return 0;
-    r->dirty = false;
-    r->pending = state_text(r);
-    timer_arm(r->save, mono_us() + SAVE_EVERY + (usec_t)(strlen(r->pending) / 1024) * SAVE_COST);
-    return 0;
-}
-
-void readers_save(struct readers *r)
-{
-    if (!r->state_file)
-        return;
-    r->dirty = false;
-    free(r->pending);
-    r->pending = state_text(r);
-    save(r);
-}
-
-/* What is known of the job from before the daemon was started. */
-static void recall(struct readers *r, struct job *j)
-{
-    struct reader_record old;
-
-    if (!reader_state_get(r->saved, j->key, &old))
-        return;
-    if (old.uid == j->owner->uid && old.attempt == j->attempt) {
-        reader_marks_merge(j->marks, old.marks);
-        reader_marks_merge(j->before, old.before);
-    } else if (old.uid == j->owner->uid && old.attempt < j->attempt) {
-        reader_marks_merge(j->before, old.marks);
-    }
-    json_object_del(r->saved, j->key);
-}
-
 /* ---- what is asked of us ---- */
 
 static bool is_key(const char *key)
@@ -537,6 +451,7 @@ int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uin
                    const struct log_paths *paths)
 {
     struct job *j = is_key(job) ? find_job(r, job) : NULL;
+    struct reader_record record;
     bool is_new = !j;
     struct owner *o;
 
@@ -555,12 +470,13 @@ int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uin
         j = add_job(r, o, job);
     if (attempt > j->attempt)
         begin_attempt(j, attempt, paths);
+    record = record_of(j);
     if (is_new)
-        recall(r, j);
+        reader_state_recall(r->state, &record);
     if (!reader_request_add(j->request, paths))
         tell_gap(j, "it has more logs than are followed, or one whose name is no text");
     ask_follow(j);
-    changed(r);
+    reader_state_changed(r->state);
     return 0;
 }
 
@@ -574,52 +490,38 @@ void readers_drain(struct readers *r, const char *job, uint32_t attempt)
     ask_about(j, "drain");
 }
 
-static void drop_oldest(json_t *object)
-{
-    json_object_del(object, json_object_iter_key(json_object_iter(object)));
-}
-
-static void leave_marks(struct readers *r, const struct job *j)
-{
-    uint64_t number = strtoull(j->key, NULL, 10);
-    json_t *left, *mark;
-    const char *path;
-    char uid[16];
-
-    STR_PRINTF(uid, "%u", (unsigned)j->owner->uid);
-    left = json_object_get(r->left, uid);
-    if (!left) {
-        left = json_object();
-        json_object_set_new(r->left, uid, left);
-    }
-    json_object_foreach (j->marks, path, mark) {
-        if (str_has_number(path, number))
-            continue;
-        json_object_del(left, path);
-        json_object_set(left, path, mark);
-        if (json_object_size(left) > LEFT_MAX)
-            drop_oldest(left);
-    }
-    if (json_object_size(left) == 0)
-        json_object_del(r->left, uid);
-    else if (json_object_size(r->left) > LEFT_OWNERS)
-        drop_oldest(r->left);
-}
-
 void readers_forget(struct readers *r, const char *job)
 {
     size_t at = place_of(r, job);
     struct job *j = find_job(r, job);
+    struct reader_record record;
 
     if (!j)
         return;
-    leave_marks(r, j);
+    record = record_of(j);
+    reader_state_leave(r->state, &record);
     ask_about(j, "unfollow");
     VEC_REMOVE(&r->jobs, at);
     j->owner->n_jobs--;
     *VEC_PUSH(&r->gone) = j;
     sd_event_source_set_enabled(r->bury, SD_EVENT_ONESHOT);
-    changed(r);
+    reader_state_changed(r->state);
+}
+
+void readers_save(struct readers *r)
+{
+    reader_state_save(r->state);
+}
+
+static void list_jobs(void *ctx, json_t *jobs)
+{
+    const struct readers *r = ctx;
+
+    VEC_FOREACH (&r->jobs, j) {
+        struct reader_record record = record_of(*j);
+
+        reader_state_put(jobs, &record);
+    }
 }
 
 static int on_bury(sd_event_source *source, void *userdata)
@@ -657,11 +559,8 @@ struct readers *readers_new(sd_event *event, const struct readers_config *c,
         r->config.ping_every = PING_EVERY;
     if (r->config.ping_patience <= 0)
         r->config.ping_patience = PING_PATIENCE;
-    r->state_file = c->state_file ? xstrdup(c->state_file) : NULL;
-    r->saved = reader_state_load(c->state_file, &r->left);
-    r->saved_until = mono_us() + UNCLAIMED_LIFE;
-    if (timer_new(event, on_save, r, &r->save) < 0 ||
-        sd_event_add_defer(event, &r->bury, on_bury, r) < 0 ||
+    r->state = reader_state_new(event, c->state_file, list_jobs, r);
+    if (!r->state || sd_event_add_defer(event, &r->bury, on_bury, r) < 0 ||
         sd_event_source_set_enabled(r->bury, SD_EVENT_OFF) < 0)
         return readers_free(r);
     return r;
@@ -671,11 +570,7 @@ struct readers *readers_free(struct readers *r)
 {
     if (!r)
         return NULL;
-    if (r->state_file && r->save) {
-        free(r->pending);
-        r->pending = state_text(r);
-        save(r);
-    }
+    reader_state_free(r->state);
     VEC_FOREACH (&r->owners, o)
         owner_free(*o);
     VEC_DONE(&r->owners);
@@ -686,11 +581,6 @@ struct readers *readers_free(struct readers *r)
         job_free(*j);
     VEC_DONE(&r->gone);
     sd_event_source_disable_unref(r->bury);
-    sd_event_source_disable_unref(r->save);
-    json_decref(r->saved);
-    json_decref(r->left);
-    free(r->state_file);
-    free(r->pending);
     sd_event_unref(r->event);
     free(r);
     return NULL;
