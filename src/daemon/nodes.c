@@ -171,7 +171,7 @@ static struct parts parts_of(const struct node_watch *w, const struct sched_job 
 
 /* Each part counts its tasks from 0; one srun over all of them, as jobs are started that belong
  * together, goes on counting. */
-static uint32_t rank_of(const struct node_watch *w, const struct sched_job *r,
+static uint32_t task_of(const struct node_watch *w, const struct sched_job *r,
                         const struct node_message *m)
 {
     struct parts parts = parts_of(w, r, m->job);
@@ -181,14 +181,14 @@ static uint32_t rank_of(const struct node_watch *w, const struct sched_job *r,
     return m->task.rank + (r->n_tasks - parts.tasks);
 }
 
-static uint64_t tell_death(struct node_watch *w, const struct job *j, uint32_t rank,
+static uint64_t tell_death(struct node_watch *w, const struct job *j, uint32_t task,
                            const struct node_message *m)
 {
     struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_SPANK);
     int status = m->task.status;
 
     s.time_us = m->time_us;
-    s.who.rank = (int32_t)rank;
+    STR_PRINTF(s.who.tasks, "%" PRIu32, task);
     STR_COPY(s.who.node, m->node);
     s.exit.pid = m->task.pid;
     s.exit.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -201,11 +201,11 @@ static uint64_t tell_death(struct node_watch *w, const struct job *j, uint32_t r
 static bool task_ended(struct node_watch *w, const struct job *j, const struct sched_job *record,
                        const struct node_message *m, const struct agent_receipt *r)
 {
-    uint32_t rank = rank_of(w, record, m);
+    uint32_t task = task_of(w, record, m);
     bool done = true;
 
-    if (is_of_srun(m) && rank <= INT32_MAX)
-        done = await_journal(w, r, tell_death(w, j, rank, m));
+    if (is_of_srun(m) && task <= INT32_MAX)
+        done = await_journal(w, r, tell_death(w, j, task, m));
     if (m->task.status != 0 || !is_of_srun(m))
         sched_watch_poke(w->d->sched);
     return done;

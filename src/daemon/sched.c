@@ -122,6 +122,7 @@ static void take_jobs(struct sched_watch *w, const json_t *answer)
     w->looked_at = pump_now(w->d->pump);
     sched_jobs_take(w, answer);
     sched_jobs_again(w);
+    layouts_look(w->layouts);
     if (full && !w->full) {
         sched_jobs_forget_missing(w);
         settle_the_past(w);
@@ -335,6 +336,7 @@ struct sched_watch *sched_watch_new(struct daemon *d)
     w->d = d;
     w->wall = now_us() - mono_us();
     w->nodes = sched_nodes_new();
+    w->layouts = layouts_new(d);
     VEC_FOREACH (&pump_model(d->pump)->jobs, job)
         VEC_FOREACH (&(*job)->pending, p)
             w->past = p->seq > w->past ? p->seq : w->past;
@@ -349,6 +351,7 @@ struct sched_watch *sched_watch_free(struct sched_watch *w)
         return NULL;
     sd_event_source_disable_unref(w->timer);
     sched_jobs_done(w);
+    layouts_free(w->layouts);
     VEC_DONE(&w->early);
     json_decref(w->held);
     sched_nodes_free(w->nodes);

@@ -3,7 +3,7 @@
 #define REKNIT_DAEMON_SCHED_H
 
 /* Inside of struct sched_watch: sched.c asks the scheduler, sched_jobs.c keeps the records of jobs
- * and tells core what they mean. */
+ * and tells core what they mean, sched_layouts.c asks where their tasks run. */
 
 #include "base/vec.h"
 #include "daemon/daemon.h"
@@ -28,8 +28,11 @@ struct watched {
     struct job_terms terms;
 };
 
+struct layouts;
+
 struct sched_watch {
     struct daemon *d;
+    struct layouts *layouts;
     VEC(struct watched *) jobs; /* by id */
     struct sched_nodes *nodes;
     sd_event_source *timer;
@@ -53,6 +56,13 @@ struct sched_watch {
     usec_t looked_at;       /* of the pump's clock; 0 = never */
     uint64_t errors;
 };
+
+struct layouts *layouts_new(struct daemon *d);
+struct layouts *layouts_free(struct layouts *l);
+/* The job as it was just seen. */
+void layouts_follow(struct layouts *l, const struct sched_job *r, const char *key);
+/* Asks for what is due. */
+void layouts_look(struct layouts *l);
 
 /* An answer to `jobs`. */
 void sched_jobs_take(struct sched_watch *w, const json_t *answer);

@@ -285,6 +285,7 @@ static void translate(struct sched_watch *w, struct watched *x)
         return;
     sched_translate(x->r, &around, model_job(m, x->key), x->key, emit, w);
     follow(w, x);
+    layouts_follow(w->layouts, x->r, x->key);
 }
 
 /* It ended when nobody looked. While reknitd is started again, jobs are in its care all the same.

@@ -331,6 +331,7 @@ static void fill_entity(const struct line_hit *hit, const struct line *line, str
 
     who->rank = inline_rank != RANK_NONE ? inline_rank : line->rank;
     who->local_rank = line->local_rank;
+    who->label = line_label(line);
     STR_COPY(who->node, line->node);
     if (hit->fields[FIELD_RANK].s)
         who->rank = read_rank(&hit->fields[FIELD_RANK]);

@@ -253,3 +253,11 @@ bool line_is_informative(const struct line *line)
             return true;
     return has_letter_level(s, end);
 }
+
+uint32_t line_label(const struct line *line)
+{
+    bool tells =
+        line->label >= 0 && line->mark == 0 && line->rank != RANK_NONE && line->rank != line->label;
+
+    return tells ? (uint32_t)line->label + 1 : 0;
+}

@@ -25,6 +25,9 @@ struct line {
     bool of_system;           /* as the kernel and daemons write it, by its prefix */
 };
 
+/* As in struct entity: where the task that printed the line is not its rank. */
+uint32_t line_label(const struct line *line);
+
 /* Cleans raw[0..len) into buf, which has room for len + 1 bytes. The clock is that of the log and
  * learns from the line. */
 void line_clean(struct log_clock *clock, const char *raw, size_t len, char *buf, struct line *ret);

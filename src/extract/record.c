@@ -383,6 +383,7 @@ static void tell_output(struct record_reader *r, const struct reading *g)
     signal.uptime = line->uptime;
     signal.who.rank = line->rank;
     signal.who.local_rank = line->local_rank;
+    signal.who.label = line_label(line);
     STR_COPY(signal.who.node, line->node);
     signal.who.pid = line->pid;
     emit(r, &signal, g->place);

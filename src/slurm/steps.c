@@ -55,7 +55,8 @@ static bool step_of(const struct request *r, uint32_t *ret_id, struct answer *re
 
 static json_t *step_json(const job_step_info_t *s)
 {
-    return json_pack("{s:o, s:o, s:s, s:o, s:I, s:I}", "step", step_word(s->step_id.step_id),
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:I, s:I}", "job",
+                     json_sprintf("%u", s->step_id.job_id), "step", step_word(s->step_id.step_id),
                      "name", text_json(s->name, TEXT_MAX), "state",
                      slurm_state_name(words_job_state(s->state)), "nodes", hosts_json(s->nodes),
                      "n_tasks", (json_int_t)s->num_tasks, "start", (json_int_t)s->start_time);
@@ -65,12 +66,12 @@ void steps_answer(const struct request *r, struct answer *ret)
 {
     job_step_info_response_msg_t *list = NULL;
     json_t *all;
-    uint32_t id;
+    uint32_t id = NO_VAL; /* of all jobs */
 
-    if (!job_id_of(r, &id, ret))
+    if (json_object_get(r->body, "job") && !job_id_of(r, &id, ret))
         return;
     if (slurm_get_job_steps(0, id, NO_VAL, &list, SHOW_ALL) != SLURM_SUCCESS) {
-        answer_slurm(ret, slurm_get_errno(), false, "the job's steps");
+        answer_slurm(ret, slurm_get_errno(), false, "the steps");
         return;
     }
     all = json_array();
@@ -78,7 +79,7 @@ void steps_answer(const struct request *r, struct answer *ret)
         const job_step_info_t *s = &list->job_steps[i];
 
         /* An array's id brings the steps of all its tasks. */
-        if (s->step_id.job_id == id && s->step_id.step_id != SLURM_PENDING_STEP)
+        if ((id == NO_VAL || s->step_id.job_id == id) && s->step_id.step_id != SLURM_PENDING_STEP)
             json_array_append_new(all, step_json(s));
     }
     answer_set(ret, "steps", all);

@@ -287,10 +287,9 @@ class World:
         return {"node": self._node(request)}
 
     def op_steps(self, request, session):
-        r = self._job(request)
-        running = r["state"] == "running"
-        return {"steps": [{"step": "0", "name": "train", "state": "running", "nodes": r["nodes"],
-                           "n_tasks": r["n_tasks"], "start": r["start"]}] if running else []}
+        records = [self._job(request)] if "job" in request else list(self.jobs.values())
+        return {"steps": [{"job": r["id"], "step": "0", "name": "train", "state": "running", "nodes": r["nodes"],
+                           "n_tasks": r["n_tasks"], "start": r["start"]} for r in records if r["state"] == "running"]}
 
     def op_layout(self, request, session):
         r = self._job(request)

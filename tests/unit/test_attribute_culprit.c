@@ -193,7 +193,7 @@ static void task_is_killed(struct story *s)
 
     steps(s, 1, 10, USEC_PER_SEC);
     x.provenance = PROVENANCE_SPANK;
-    x.who.rank = 1;
+    STR_COPY(x.who.tasks, "1");
     STR_COPY(x.who.node, "n2");
     x.exit = (struct exit_fact){.pid = 9, .code = -1, .signal = SIGKILL};
     evidence_add(s->e, &x);
@@ -224,6 +224,131 @@ static void test_what_explains_a_death_is_quoted_before_its_witness(void **state
     assert_null(strstr(s->in.summary, "was the first to end"));
 }
 
+/* Tasks and ranks: one launcher a node, of two nodes with four ranks each. */
+
+static void lay_out(struct story *s, const char *node, const char *tasks, int64_t all)
+{
+    struct signal x = signal_make(SIGNAL_LAYOUT, PROVENANCE_SCHEDULER);
+
+    STR_COPY(x.who.node, node);
+    STR_COPY(x.who.tasks, tasks);
+    x.layout = (struct layout_fact){.tasks = all};
+    evidence_add(s->e, &x);
+}
+
+static void task_ends(struct story *s, const char *node, const char *task, int32_t code)
+{
+    struct signal x = make(s, SIGNAL_EXIT, "", ROLE_CONFIRM);
+
+    x.provenance = PROVENANCE_SPANK;
+    STR_COPY(x.who.tasks, task);
+    STR_COPY(x.who.node, node);
+    x.exit = (struct exit_fact){.pid = 9, .code = code};
+    evidence_add(s->e, &x);
+    s->now += USEC_PER_SEC;
+}
+
+static void hardware_error(struct story *s, int32_t rank, uint32_t label)
+{
+    struct signal x = hit(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95);
+
+    x.who.rank = rank;
+    x.who.label = label;
+    evidence_add(s->e, &x);
+    say(s, "pt.gloo_closed", ROLE_CASCADE, CAUSE_NETWORK, 30, 6);
+}
+
+static void test_a_launchers_task_is_no_rank(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 10, USEC_PER_SEC);
+    lay_out(s, "n1", "0", 2);
+    lay_out(s, "n2", "1", 2);
+    hardware_error(s, 1, 0); /* of node n1, whose launcher ends first */
+    task_ends(s, "n1", "0", 1);
+    task_ends(s, "n2", "1", 1);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 0); /* and not n2, where task 1 is */
+    assert_int_equal(s->in.culprits.n_ranks, 1);
+    assert_int_equal(s->in.culprits.ranks[0], 1);
+}
+
+static void test_no_rank_died_where_launchers_did(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 10, USEC_PER_SEC);
+    say(s, "some.noise", ROLE_NOISE, CAUSE_UNKNOWN, 1, 7);
+    say(s, "pt.gloo_closed", ROLE_CASCADE, CAUSE_UNKNOWN, 1, 7);
+    lay_out(s, "n1", "0", 2);
+    lay_out(s, "n2", "1", 2);
+    task_ends(s, "n2", "1", 1);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_ranks, 0);
+}
+
+static void test_a_label_says_whose_task_a_rank_is_in(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 10, USEC_PER_SEC);
+    hardware_error(s, 5, 1 + 1); /* "1: [rank5]: ..." */
+    lay_out(s, "n1", "0", 2);    /* told later than the line */
+    lay_out(s, "n2", "1", 2);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n2");
+}
+
+static void test_the_layout_says_where_ranks_are(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 10, USEC_PER_SEC);
+    lay_out(s, "n1", "0-3", 8);
+    lay_out(s, "n2", "4-7", 8);
+    hardware_error(s, 5, 0);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n2");
+}
+
+static void test_another_step_has_another_layout(void **state)
+{
+    struct story *s = *state;
+    struct signal x = signal_make(SIGNAL_LAYOUT, PROVENANCE_SCHEDULER);
+
+    lay_out(s, "n1", "0-3", 8);
+    lay_out(s, "n2", "4-7", 8);
+    STR_COPY(x.who.node, "n2");
+    STR_COPY(x.who.tasks, "0-3");
+    x.layout = (struct layout_fact){.step = 1, .tasks = 8};
+    evidence_add(s->e, &x);
+    steps(s, 1, 10, USEC_PER_SEC);
+    hardware_error(s, 2, 0);
+    judge(s);
+    assert_string_equal(s->in.culprits.nodes[0], "n2");
+}
+
+/* Of some tasks alone, it cannot be said whether they are ranks: unless the one that spoke is the
+ * one that died first. */
+static void test_who_died_first_was_where_it_died(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 10, USEC_PER_SEC);
+    lay_out(s, "n1", "0", 8);
+    lay_out(s, "n3", "2", 8);
+    hardware_error(s, 2, 0);
+    assert_int_equal(judge(s)->culprits.n_nodes, 0);
+    task_ends(s, "n3", "2", 1);
+    task_ends(s, "n1", "0", 1);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n3");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -240,6 +365,12 @@ int main(void)
         STORY_TEST(test_a_voted_address_is_given_its_node),
         STORY_TEST(test_hearsay_names_nobody_where_connections_broke),
         STORY_TEST(test_soft_faults_again_and_again_convict_the_device),
+        STORY_TEST(test_a_launchers_task_is_no_rank),
+        STORY_TEST(test_no_rank_died_where_launchers_did),
+        STORY_TEST(test_a_label_says_whose_task_a_rank_is_in),
+        STORY_TEST(test_the_layout_says_where_ranks_are),
+        STORY_TEST(test_another_step_has_another_layout),
+        STORY_TEST(test_who_died_first_was_where_it_died),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -315,12 +315,12 @@ static void a_node_that_fails_again_is_kept_out_again(void **state)
 
 /* Tasks */
 
-static void task_exit(struct world *w, int32_t rank, int code)
+static void task_exit(struct world *w, int32_t task, int code)
 {
     struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_SPANK);
 
-    s.who.rank = rank;
-    STR_PRINTF(s.who.node, "n%d", rank + 1);
+    STR_PRINTF(s.who.tasks, "%d", task);
+    STR_PRINTF(s.who.node, "n%d", task + 1);
     s.exit = (struct exit_fact){.code = code};
     world_signal(w, s);
 }

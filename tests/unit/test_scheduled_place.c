@@ -31,7 +31,7 @@ static void task_dies(struct world *w)
 {
     struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_SPANK);
 
-    s.who.rank = 2;
+    STR_COPY(s.who.tasks, "2");
     STR_COPY(s.who.node, "n2");
     s.exit = (struct exit_fact){.pid = 7, .code = 1};
     world_signal(w, s);

@@ -116,7 +116,7 @@ static bool is_victim(const struct judge *j, const struct exit_seen *x)
 {
     bool killed = x->signal != 0 && x->signal != SIGNAL_ABORT && x->signal != SIGNAL_TERMINATE;
 
-    return connections_broke(j, killed ? x->who.rank : RANK_NONE);
+    return connections_broke(j, killed ? roster_rank_of(&j->e->roster, &x->who) : RANK_NONE);
 }
 
 /* Who printed the error of a program is told by the launcher that saw its process end, not by a
@@ -351,7 +351,7 @@ static bool name_halted(struct judge *j)
 
     name_few(j, &j->e->stopped);
     if (j->in->culprits.n_ranks == 0 && x && provenance_is_privileged(x->provenance))
-        culprit_rank(j, x->who.rank);
+        culprit_rank(j, roster_rank_of(&j->e->roster, &x->who));
     if (j->in->culprits.n_ranks == 0)
         name_few(j, &j->e->blocked);
     return j->in->culprits.n_ranks > 0;

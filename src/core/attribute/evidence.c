@@ -210,6 +210,7 @@ static void add(struct evidence *e, const struct signal *s, struct stream *strea
     case SIGNAL_EXIT:
         add_by_role(e, s, stream, now);
         break;
+    case SIGNAL_LAYOUT:
     case SIGNAL_OUTPUT:
     case SIGNAL_MAX:
     case SIGNAL_INVALID:
@@ -221,9 +222,14 @@ static void add(struct evidence *e, const struct signal *s, struct stream *strea
 
 void evidence_add(struct evidence *e, const struct signal *s)
 {
-    struct stream *stream = stream_of(e, s->file);
+    struct stream *stream;
     struct signal named;
 
+    if (s->kind == SIGNAL_LAYOUT) { /* of no file */
+        roster_add_layout(&e->roster, &s->layout, &s->who);
+        return;
+    }
+    stream = stream_of(e, s->file);
     e->order++;
     e->seen += s->kind != SIGNAL_OUTPUT;
     if (s->who.rank != RANK_NONE || s->who.local_rank == RANK_NONE ||

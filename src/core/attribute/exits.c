@@ -35,6 +35,8 @@ static void merge_entity(struct entity *dst, const struct entity *src)
         dst->local_rank = src->local_rank;
     if (!*dst->node)
         STR_COPY(dst->node, src->node);
+    if (!*dst->tasks)
+        STR_COPY(dst->tasks, src->tasks);
     if (!*dst->device)
         STR_COPY(dst->device, src->device);
 }

@@ -9,9 +9,20 @@
 #define SOFT_REPEATS     3
 #define SOFT_REPEAT_SPAN (30 * USEC_PER_MIN)
 
+/* Where the process that ended first ran, if it was that rank. */
+static const char *node_of_first_exit(const struct judge *j, int32_t rank)
+{
+    const struct exit_seen *x = j->first_exit;
+
+    if (!x || rank == RANK_NONE || roster_rank_of(&j->e->roster, &x->who) != rank)
+        return NULL;
+    return *x->who.node ? x->who.node : NULL;
+}
+
 void culprit_by_hardware_hit(struct judge *j, const struct hit *h)
 {
     struct entity who = h->s.who;
+    const char *node;
     int32_t rank;
 
     if (h->s.cause == CAUSE_NODE_FAILURE && h->s.blame == BLAME_NONE)
@@ -21,8 +32,9 @@ void culprit_by_hardware_hit(struct judge *j, const struct hit *h)
     rank = roster_rank_of(&j->e->roster, &who);
     culprit_device(j, *who.device ? who.device : roster_device(&j->e->roster, rank));
     culprit_rank(j, rank);
+    node = roster_node_of(&j->e->roster, &who);
     if (h->s.confidence >= HARD_CONFIDENCE)
-        culprit_node(j, roster_node_of(&j->e->roster, &who));
+        culprit_node(j, node ? node : node_of_first_exit(j, rank));
 }
 
 static bool is_hardware_fact(const struct hit *h)

@@ -63,6 +63,7 @@ static uint64_t hit_key(const struct signal *s)
     h = hash_bytes(h, s->who.node, strlen(s->who.node) + 1);
     h = hash_bytes(h, s->who.device, strlen(s->who.device) + 1);
     h = hash_bytes(h, s->who.peer, strlen(s->who.peer) + 1);
+    h = hash_bytes(h, s->who.tasks, strlen(s->who.tasks) + 1);
     return s->layer == LAYER_JOB ? fingerprint_template(h, s) : h;
 }
 

@@ -145,14 +145,17 @@ static const struct exit_seen *find_first_exit(const struct evidence *e)
 static const struct exit_seen *with_rank(const struct evidence *e, const struct exit_seen *first)
 {
     const struct exit_seen *found = NULL;
+    int32_t rank, other = RANK_NONE;
 
     VEC_FOREACH (&e->exits, x) {
-        if (x->who.rank == RANK_NONE || !is_failure(x) || x->code != first->code ||
+        rank = roster_rank_of(&e->roster, &x->who);
+        if (rank == RANK_NONE || !is_failure(x) || x->code != first->code ||
             x->signal != first->signal)
             continue;
-        if (found && found->who.rank != x->who.rank)
+        if (found && other != rank)
             return first;
         found = x;
+        other = rank;
     }
     return found ? found : first;
 }
@@ -163,10 +166,13 @@ static size_t ranks_with_same_exit(const struct judge *j)
     struct intset ranks = {0};
     size_t n;
 
-    VEC_FOREACH (&j->e->exits, x)
-        if (x->who.rank != RANK_NONE && is_failure(x) && x->layer == j->first_exit->layer &&
+    VEC_FOREACH (&j->e->exits, x) {
+        int32_t rank = roster_rank_of(&j->e->roster, &x->who);
+
+        if (rank != RANK_NONE && is_failure(x) && x->layer == j->first_exit->layer &&
             x->code == j->first_exit->code && x->signal == j->first_exit->signal)
-            intset_add(&ranks, x->who.rank);
+            intset_add(&ranks, rank);
+    }
     n = ranks.n;
     intset_done(&ranks);
     return n;
@@ -177,7 +183,7 @@ void primary_choose(struct judge *j)
     const struct signature_facts *g;
 
     j->first_exit = find_first_exit(j->e);
-    if (j->first_exit && j->first_exit->who.rank == RANK_NONE)
+    if (j->first_exit && roster_rank_of(&j->e->roster, &j->first_exit->who) == RANK_NONE)
         j->first_exit = with_rank(j->e, j->first_exit);
     j->primary = choose(j, ROLE_ROOT);
     if (j->primary) {

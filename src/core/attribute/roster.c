@@ -10,7 +10,9 @@
  *
  * Where a rank itself never says on which node it is, the scheduler's list of tasks may: but a
  * task is a rank only where nothing stands between them. With a launcher for each node there is one
- * task a node, so lists of several tasks show that there is none. */
+ * task a node, so lists of several tasks show that there is none, and so does one rank for each
+ * task. Ranks beyond the last task, and second ones of a node with one task, show that there are
+ * launchers; then what the scheduler says of a task says nothing of the rank of that number. */
 
 void roster_done(struct roster *r)
 {
@@ -39,7 +41,8 @@ static int32_t node_index(struct roster *r, const char *name)
 static struct roster_place *place_of(struct roster *r, int32_t rank)
 {
     while (r->places.n <= (size_t)rank)
-        *VEC_PUSH(&r->places) = (struct roster_place){.node = -1, .local_rank = RANK_NONE};
+        *VEC_PUSH(&r->places) =
+            (struct roster_place){.node = -1, .local_rank = RANK_NONE, .task = -1};
     return &r->places.v[rank];
 }
 
@@ -88,21 +91,40 @@ static void add_tasks(struct roster *r, const struct entity *who)
         intset_clear(&t->tasks); /* cut off */
 }
 
+static void forget_tasks(struct roster *r)
+{
+    VEC_FOREACH (&r->tasks, t)
+        intset_clear(&t->tasks);
+    r->task_lists = 0;
+}
+
+void roster_add_layout(struct roster *r, const struct layout_fact *layout, const struct entity *who)
+{
+    if (r->n_tasks == 0 || r->step != layout->step)
+        forget_tasks(r);
+    r->step = layout->step;
+    r->n_tasks = (int32_t)layout->tasks;
+    if (*who->node && *who->tasks)
+        add_tasks(r, who);
+}
+
 void roster_add(struct roster *r, const struct entity *who)
 {
     struct roster_place *p;
 
     if (*who->address && *who->node)
         add_address(r, who);
-    if (*who->tasks && *who->node)
+    if (*who->tasks && *who->node && r->n_tasks == 0)
         add_tasks(r, who);
+    r->has_locals |= who->local_rank > 0;
     if (*who->node)
         node_index(r, who->node);
 
     if (who->rank < 0 || who->rank >= ROSTER_RANKS)
         return;
     intset_add(&r->ranks, who->rank);
-    if (!*who->node && !*who->device && who->pid == 0 && who->local_rank == RANK_NONE)
+    if (!*who->node && !*who->device && who->pid == 0 && who->local_rank == RANK_NONE &&
+        who->label == 0)
         return;
     p = place_of(r, who->rank);
     if (p->pid == 0)
@@ -111,6 +133,8 @@ void roster_add(struct roster *r, const struct entity *who)
         p->node = node_index(r, who->node);
     if (p->local_rank == RANK_NONE)
         p->local_rank = who->local_rank;
+    if (p->task < 0 && who->label > 0)
+        p->task = (int32_t)(who->label - 1);
     if (!*p->device && *who->device)
         STR_COPY(p->device, who->device);
 }
@@ -132,12 +156,51 @@ static const struct roster_place *find_place(const struct roster *r, int32_t ran
     return rank >= 0 && (size_t)rank < r->places.n ? &r->places.v[rank] : NULL;
 }
 
+/* What the lists say together. */
+struct task_count {
+    int32_t all; /* 0 = some are not listed */
+    bool one_each;
+};
+
+static struct task_count count_tasks(const struct roster *r)
+{
+    struct task_count c = {.one_each = true};
+    size_t n = 0;
+    int32_t last = -1;
+
+    VEC_FOREACH (&r->tasks, t) {
+        c.one_each &= t->tasks.n <= 1;
+        n += t->tasks.n;
+        if (t->tasks.n > 0 && t->tasks.v[t->tasks.n - 1] > last)
+            last = t->tasks.v[t->tasks.n - 1];
+    }
+    if (r->n_tasks > 0)
+        c.all = r->n_tasks;
+    else if (c.one_each && n == (size_t)last + 1)
+        c.all = (int32_t)n;
+    c.one_each &= n > 0;
+    return c;
+}
+
+static int32_t last_rank(const struct roster *r)
+{
+    return r->ranks.n > 0 ? r->ranks.v[r->ranks.n - 1] : RANK_NONE;
+}
+
+bool roster_has_launchers(const struct roster *r)
+{
+    struct task_count c = count_tasks(r);
+
+    return (c.all > 0 && last_rank(r) >= c.all) || (c.one_each && r->has_locals);
+}
+
 static bool tasks_are_ranks(const struct roster *r)
 {
-    VEC_FOREACH (&r->tasks, t)
-        if (t->tasks.n > 1)
-            return true;
-    return false;
+    struct task_count c = count_tasks(r);
+
+    if (roster_has_launchers(r))
+        return false;
+    return !c.one_each || (c.all > 1 && r->ranks.n == (size_t)c.all);
 }
 
 static const char *node_of_task(const struct roster *r, int32_t task)
@@ -154,6 +217,8 @@ const char *roster_node(const struct roster *r, int32_t rank)
 
     if (p && p->node >= 0)
         return r->nodes.v[p->node];
+    if (p && p->task >= 0)
+        return node_of_task(r, p->task);
     return rank >= 0 && tasks_are_ranks(r) ? node_of_task(r, rank) : NULL;
 }
 
@@ -210,12 +275,25 @@ static int32_t rank_of_local(const struct roster *r, const struct entity *who)
     return *who->node ? rank_of_nth(r, who->node, who->local_rank) : RANK_NONE;
 }
 
+/* Of a list of tasks on one node, no. */
+static int32_t rank_of_task(const struct roster *r, const struct entity *who)
+{
+    long long task;
+
+    if (!*who->node || !*who->tasks || str_to_i64(who->tasks, &task) < 0 || task < 0 ||
+        task >= ROSTER_RANKS || roster_has_launchers(r))
+        return RANK_NONE;
+    return (int32_t)task;
+}
+
 int32_t roster_rank_of(const struct roster *r, const struct entity *who)
 {
     int32_t rank = who->rank;
 
     if (rank == RANK_NONE)
         rank = rank_of_process(r, who);
+    if (rank == RANK_NONE)
+        rank = rank_of_task(r, who);
     return rank != RANK_NONE ? rank : rank_of_local(r, who);
 }
 

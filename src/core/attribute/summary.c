@@ -168,7 +168,7 @@ static void add_witness(struct strbuf *b, const struct exit_seen *x)
 {
     char name[SIG_NAME_LEN];
 
-    strbuf_addf(b, ": task %d", x->who.rank);
+    strbuf_addf(b, ": task %s", x->who.tasks);
     if (x->who.node[0])
         strbuf_addf(b, " on %s", x->who.node);
     strbuf_adds(b, " was the first to end, ");

@@ -165,6 +165,9 @@ static bool signal_is_sane(const struct signal *s)
         return exit_is_sane(&s->exit);
     case SIGNAL_ACTIVITY:
         return activity_is_sane(&s->activity);
+    case SIGNAL_LAYOUT:
+        return s->layout.step >= 0 && s->layout.step <= NUMBER_MAX && s->layout.tasks >= 0 &&
+               s->layout.tasks <= INT32_MAX;
     default:
         return true;
     }

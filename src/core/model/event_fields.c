@@ -172,6 +172,7 @@ static const struct field entity_fields[] = {
     TEXT(struct entity, peer),
     TEXT(struct entity, address),
     TEXT(struct entity, tasks),
+    NUMBER(struct entity, label),
     NUMBER(struct entity, pid),
     END,
 };
@@ -227,12 +228,19 @@ static const struct field activity_fields[] = {
     END,
 };
 
+static const struct field layout_fields[] = {
+    NUMBER(struct layout_fact, step),
+    NUMBER(struct layout_fact, tasks),
+    END,
+};
+
 static const struct field signal_step = NESTED(struct signal, step, step_fields);
 static const struct field signal_checkpoint = NESTED(struct signal, checkpoint, checkpoint_fields);
 static const struct field signal_phase = NESTED(struct signal, phase, phase_fields);
 static const struct field signal_collective = NESTED(struct signal, collective, collective_fields);
 static const struct field signal_exit = NESTED(struct signal, exit, exit_fields);
 static const struct field signal_activity = NESTED(struct signal, activity, activity_fields);
+static const struct field signal_layout = NESTED(struct signal, layout, layout_fields);
 
 static const struct field *const signal_variants[SIGNAL_MAX] = {
     [SIGNAL_HIT] = NULL,
@@ -242,6 +250,7 @@ static const struct field *const signal_variants[SIGNAL_MAX] = {
     [SIGNAL_COLLECTIVE] = &signal_collective,
     [SIGNAL_EXIT] = &signal_exit,
     [SIGNAL_ACTIVITY] = &signal_activity,
+    [SIGNAL_LAYOUT] = &signal_layout,
     [SIGNAL_OUTPUT] = NULL,
 };
 

@@ -13,6 +13,7 @@ static const char *const signal_kind_names[SIGNAL_MAX] = {
     [SIGNAL_COLLECTIVE] = "collective",
     [SIGNAL_EXIT] = "exit",
     [SIGNAL_ACTIVITY] = "activity",
+    [SIGNAL_LAYOUT] = "layout",
     [SIGNAL_OUTPUT] = "output",
 };
 DEFINE_NAMES(signal_kind, enum signal_kind, signal_kind_names);

@@ -38,8 +38,9 @@ enum signal_kind {
     SIGNAL_COLLECTIVE, /* a watchdog's view of one rank's collectives */
     SIGNAL_EXIT,       /* a process of the job ended */
     SIGNAL_ACTIVITY,   /* what the job's processes did since the last sample */
-    SIGNAL_OUTPUT,     /* output was seen, without other meaning; at most one a second and file,
-                          and one when a rank or node shows itself for the first time (who) */
+    SIGNAL_LAYOUT, /* which tasks of the scheduler's step run on one node (who.node, who.tasks) */
+    SIGNAL_OUTPUT, /* output was seen, without other meaning; at most one a second and file,
+                      and one when a rank or node shows itself for the first time (who) */
     SIGNAL_MAX,
     SIGNAL_INVALID = -EINVAL,
 };
@@ -76,7 +77,8 @@ struct entity {
     char peer[PEER_NAME_LEN];    /* other end of a connection: address or node name */
     char address[PEER_NAME_LEN]; /* under which the others know the node that printed the line */
     char tasks[TASK_LIST_LEN];   /* of the scheduler's step that run on `node`: "4-5,7" */
-    int64_t pid;                 /* on `node`; 0 = unknown */
+    uint32_t label; /* 1 + the task that printed the line, as srun -l says; 0 = unknown */
+    int64_t pid;    /* on `node`; 0 = unknown */
 };
 
 struct step_fact {
@@ -132,6 +134,11 @@ struct activity_fact {
     int32_t blocked; /* in state D during the whole sample */
 };
 
+struct layout_fact {
+    int64_t step;  /* the scheduler's number: a new one makes the lists of another void */
+    int64_t tasks; /* of all nodes */
+};
+
 struct signal {
     enum signal_kind kind;
     enum provenance provenance;
@@ -165,6 +172,7 @@ struct signal {
         struct collective_fact collective;
         struct exit_fact exit;
         struct activity_fact activity;
+        struct layout_fact layout;
     };
     uint32_t message;       /* where in text the message begins: behind clock, rank, host */
     char text[EXCERPT_LEN]; /* the cleaned line around the match */

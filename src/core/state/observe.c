@@ -254,25 +254,25 @@ static void observe_exit(struct attempt *a, const struct signal *s, uint32_t tas
         a->task_died_at = USEC_NEVER;
     }
     a->tasks_ended += witnessed;
-    if (s->who.rank == RANK_NONE || (x->code == 0 && x->signal == 0))
+    if ((s->who.rank == RANK_NONE && !*s->who.tasks) || (x->code == 0 && x->signal == 0))
         return;
     note_root(a, "exit of a rank", now);
     if (!witnessed || a->task_died_at != USEC_NEVER)
         return;
     a->task_died_at = now;
     if (x->signal != 0)
-        STR_PRINTF(a->task_death, "task %d on %.48s was ended by %s", s->who.rank, s->who.node,
+        STR_PRINTF(a->task_death, "task %.12s on %.48s was ended by %s", s->who.tasks, s->who.node,
                    sig_name(x->signal, name));
     else
-        STR_PRINTF(a->task_death, "task %d on %.48s ended with status %d", s->who.rank, s->who.node,
-                   x->code);
+        STR_PRINTF(a->task_death, "task %.12s on %.48s ended with status %d", s->who.tasks,
+                   s->who.node, x->code);
 }
 
 void attempt_observe(struct job *j, const struct signal *s, usec_t now)
 {
     struct attempt *a = &j->attempt;
 
-    if (s->kind != SIGNAL_ACTIVITY && s->kind != SIGNAL_EXIT)
+    if (s->kind != SIGNAL_ACTIVITY && s->kind != SIGNAL_EXIT && s->kind != SIGNAL_LAYOUT)
         a->last_output = now;
     switch (s->kind) {
     case SIGNAL_STEP:
@@ -295,6 +295,7 @@ void attempt_observe(struct job *j, const struct signal *s, usec_t now)
     case SIGNAL_EXIT:
         observe_exit(a, s, j->sched.look.tasks, now);
         break;
+    case SIGNAL_LAYOUT:
     case SIGNAL_OUTPUT:
     case SIGNAL_MAX:
     case SIGNAL_INVALID:

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which tasks of a job run on which of its nodes. Schedulers forget that when a step ends, so it is
+ * asked for while the step runs: whether there is one with a number (of srun) soon after the job
+ * began, and more and more seldom from then on, for a script may begin others; its layout once. Of
+ * several steps, the one with the most tasks is the training. One question shows the steps of all
+ * jobs. Nothing waits for any of this: without it less is known of who is where. */
+
+#include "daemon/sched.h"
+
+#include "base/alloc.h"
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define PAUSE_MIN   USEC_PER_SEC
+#define PAUSE_MAX   (5 * USEC_PER_MIN)
+#define STEPS_EVERY (2 * USEC_PER_SEC) /* at most, for all jobs */
+#define AT_ONCE     16                 /* layouts */
+#define NODES_MAX   1024               /* of one: core keeps as many lists */
+#define STEP_NUMBER (UINT32_C(1) << 30)
+
+/* A job whose tasks are looked for. */
+struct placed {
+    char key[SCHED_KEY_LEN];
+    uint32_t id, attempt;
+    int64_t step; /* whose layout was told, STEP_NONE = none yet */
+    usec_t due, pause;
+};
+
+/* A layout that was asked for. */
+struct question {
+    struct layouts *of; /* NULL = free */
+    char key[SCHED_KEY_LEN];
+    uint32_t attempt;
+    int64_t step;
+};
+
+struct layouts {
+    struct daemon *d;
+    VEC(struct placed) jobs;
+    struct question questions[AT_ONCE];
+    bool asking;
+    usec_t asked_at; /* monotonic */
+};
+
+struct layouts *layouts_new(struct daemon *d)
+{
+    struct layouts *l = xnew(struct layouts);
+
+    l->d = d;
+    return l;
+}
+
+struct layouts *layouts_free(struct layouts *l)
+{
+    if (!l)
+        return NULL;
+    VEC_DONE(&l->jobs);
+    free(l);
+    return NULL;
+}
+
+static const struct job *running(const struct layouts *l, const char *key)
+{
+    const struct job *j = model_job(pump_model(l->d->pump), key);
+
+    return j && j->state == JOB_RUNNING && !j->attempt.exited ? j : NULL;
+}
+
+static struct placed *find(struct layouts *l, const char *key)
+{
+    VEC_FOREACH (&l->jobs, p)
+        if (streq(p->key, key))
+            return p;
+    return NULL;
+}
+
+/* Parts of a heterogeneous job have steps of their own, that belong together. */
+void layouts_follow(struct layouts *l, const struct sched_job *r, const char *key)
+{
+    const struct job *j = r->het_leader == 0 && r->state == SCHED_RUNNING ? running(l, key) : NULL;
+    struct placed *p = find(l, key);
+
+    if (!j || (p && p->attempt == j->attempt.number))
+        return;
+    if (!p)
+        p = VEC_PUSH(&l->jobs);
+    *p = (struct placed){.id = r->id,
+                         .attempt = j->attempt.number,
+                         .step = STEP_NONE,
+                         .due = mono_us(),
+                         .pause = PAUSE_MIN};
+    STR_COPY(p->key, key);
+}
+
+/* Telling */
+
+static void tell(const struct question *q, int64_t tasks, const char *node, const char *list)
+{
+    struct event e = {.kind = EVENT_SIGNAL, .attempt = q->attempt};
+
+    e.signal = signal_make(SIGNAL_LAYOUT, PROVENANCE_SCHEDULER);
+    e.signal.layout = (struct layout_fact){.step = q->step, .tasks = tasks};
+    STR_COPY(e.job, q->key);
+    str_sanitize(e.signal.who.node, sizeof(e.signal.who.node), node, strlen(node));
+    STR_COPY(e.signal.who.tasks, list);
+    pump_input(q->of->d->pump, &e);
+}
+
+/* A list that is too long for one is told in several. */
+static void tell_node(const struct question *q, int64_t tasks, const char *node, const char *list)
+{
+    char part[TASK_LIST_LEN];
+
+    while (*list) {
+        size_t n = strlen(list);
+
+        if (n >= sizeof(part)) {
+            for (n = sizeof(part) - 1; n > 0 && list[n] != ',';)
+                n--;
+            if (n == 0)
+                return;
+        }
+        str_copy_n(part, sizeof(part), list, n);
+        tell(q, tasks, node, part);
+        list += n + (list[n] == ',');
+    }
+}
+
+static bool is_list(const char *s)
+{
+    return s && s[strspn(s, "0123456789,-")] == '\0';
+}
+
+static void on_layout(void *ctx, enum adapter_outcome outcome, const json_t *answer,
+                      const char *text)
+{
+    struct question *q = ctx;
+    struct placed *p = find(q->of, q->key);
+    const struct job *j = running(q->of, q->key);
+    int64_t tasks = json_integer_value(json_object_get(answer, "n_tasks"));
+    const json_t *nodes = json_object_get(answer, "nodes"), *name;
+    size_t i;
+
+    if (outcome == ADAPTER_DONE && j && j->attempt.number == q->attempt && p && tasks > 0 &&
+        tasks <= INT32_MAX) {
+        p->step = q->step;
+        json_array_foreach (json_object_get(answer, "order"), i, name) {
+            const char *node = json_string_value(name);
+            const char *list = node ? json_string_value(json_object_get(nodes, node)) : NULL;
+
+            if (i < NODES_MAX && is_list(list))
+                tell_node(q, tasks, node, list);
+        }
+    }
+    q->of = NULL;
+}
+
+/* Asking */
+
+static void ask_layout(struct layouts *l, const struct placed *p, int64_t step)
+{
+    char id[16], number[24];
+
+    for (size_t i = 0; i < AT_ONCE; i++) {
+        struct question *q = &l->questions[i];
+
+        if (q->of)
+            continue;
+        *q = (struct question){.of = l, .attempt = p->attempt, .step = step};
+        STR_COPY(q->key, p->key);
+        STR_PRINTF(id, "%" PRIu32, p->id);
+        STR_PRINTF(number, "%" PRId64, step);
+        adapter_ask(l->d->adapter,
+                    json_pack("{s:s, s:s, s:s}", "op", "layout", "job", id, "step", number),
+                    l->d->config->adapter.timeout, on_layout, q);
+        return;
+    }
+}
+
+/* The number of the job's biggest step, of equal ones the last; STEP_NONE = it has none. */
+static int64_t biggest_step(const json_t *steps, uint32_t id)
+{
+    int64_t found = STEP_NONE, most = 0;
+    size_t i;
+    const json_t *s;
+
+    json_array_foreach (steps, i, s) {
+        const char *job = json_string_value(json_object_get(s, "job"));
+        const char *step = json_string_value(json_object_get(s, "step"));
+        int64_t tasks = json_integer_value(json_object_get(s, "n_tasks"));
+        long long of, number;
+
+        if (!job || !step || str_to_i64(job, &of) < 0 || of != id ||
+            str_to_i64(step, &number) < 0 || number < 0 || number >= STEP_NUMBER)
+            continue;
+        if (tasks > most || (tasks == most && number > found)) {
+            found = number;
+            most = tasks;
+        }
+    }
+    return found;
+}
+
+static void on_steps(void *ctx, enum adapter_outcome outcome, const json_t *answer,
+                     const char *text)
+{
+    struct layouts *l = ctx;
+    const json_t *steps = json_object_get(answer, "steps");
+    usec_t now = mono_us();
+
+    l->asking = false;
+    VEC_FOREACH (&l->jobs, p) {
+        int64_t step;
+
+        if (p->due > now)
+            continue;
+        step = outcome == ADAPTER_DONE ? biggest_step(steps, p->id) : STEP_NONE;
+        if (step != STEP_NONE && step != p->step)
+            ask_layout(l, p, step);
+        p->due = now + p->pause;
+        p->pause = 2 * p->pause < PAUSE_MAX ? 2 * p->pause : PAUSE_MAX;
+    }
+}
+
+void layouts_look(struct layouts *l)
+{
+    usec_t now = mono_us();
+    bool due = false;
+
+    for (size_t i = l->jobs.n; i-- > 0;) {
+        if (!running(l, l->jobs.v[i].key))
+            VEC_REMOVE(&l->jobs, i);
+        else
+            due |= l->jobs.v[i].due <= now;
+    }
+    if (!due || l->asking || now < l->asked_at + STEPS_EVERY)
+        return;
+    l->asking = true;
+    l->asked_at = now;
+    adapter_ask(l->d->adapter, json_pack("{s:s}", "op", "steps"), l->d->config->adapter.timeout,
+                on_steps, l);
+}
