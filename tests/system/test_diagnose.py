@@ -711,3 +711,29 @@ def test_attempts_that_are_too_many_are_counted(reknit, tmp_path):
     v = verdict(reknit("diagnose", "--format", "json", log))
     assert (len(v["attempts"]), v["attempts_dropped"]) == (64, 5)
     assert "5 earlier attempts are not listed" in reknit("diagnose", log).stdout
+
+
+# srun tells of tasks. Where each is a launcher, as of torchrun, none of them is the rank of that number.
+LAUNCHERS = """\
+[rank0]: joined
+step 1/100 loss 3.2
+step 2/100 loss 3.1
+step 3/100 loss 3.0
+{error}
+[rank3]: RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:29500
+[rank6]: RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:29500
+srun: error: n{first}: task {first}: Exited with exit code 1
+srun: error: n{second}: task {second}: Terminated
+"""
+
+
+@pytest.mark.parametrize(("error", "first", "ranks"), [
+    ("[rank1]: RuntimeError: CUDA error: uncorrectable ECC error encountered", 0, [1]),
+    ("[rank5]: RuntimeError: CUDA error: uncorrectable ECC error encountered", 1, [5]),
+    ("Segmentation fault", 1, []),
+])
+def test_a_launchers_task_is_no_rank(reknit, tmp_path, error, first, ranks):
+    log = tmp_path / "job.out"
+    log.write_text(LAUNCHERS.format(error=error, first=first, second=1 - first))
+    v = verdict(reknit("diagnose", "--format", "json", log))
+    assert (v["class"], v["culprits"]["nodes"], v["culprits"]["ranks"]) == ("crash", [], ranks)

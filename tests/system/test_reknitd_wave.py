@@ -338,6 +338,37 @@ def cancelled_while_it_runs_again(w):
     assert len(w.journal.intents(job.id, "requeue")) == 1 and job.violations() == ""
 
 
+# One launcher a node, as of torchrun: its tasks are none of the ranks.
+
+LAUNCHERS = """
+srun -l --kill-on-bad-exit=1 sh -c '
+    for n in 0 1; do echo "[rank$((2 * SLURM_PROCID + n))]: joined"; done
+    test -z "$SLURM_RESTART_COUNT" || exit 0
+    while [ ! -e go ]; do sleep 0.1; done
+    test "$SLURM_PROCID" = 1 || sleep 60
+    echo "[rank2]: RuntimeError: {error}"
+    exit 1'
+"""
+
+
+@scenario
+def a_launcher_on_each_node(w):
+    """Rank 2 is in task 1, and so on the second node; task 2, on the third, has nothing to do with it."""
+    folder = w.site.folder("launchers")
+    job = w.site.submit(LAUNCHERS.format(error=ECC), user=reknitd.USER, nodes=3, ntasks=3, comment="reknit",
+                        chdir=folder, job_name="launchers")
+    placed = {}
+    while len(placed) < 3:
+        told = w.journal.wait(job, "signal", lambda e: e.body["kind"] == "layout" and
+                              e.body["who"]["node"] not in placed)
+        placed[told.body["who"]["node"]] = told.body["who"]["tasks"]
+    second = next(node for node, tasks in placed.items() if tasks == "1")
+    (folder / "go").touch()
+    w.end(job, "COMPLETED", 1)
+    w.judged(job, "crash", "gpu-hardware", "restart-excluding", culprits=[second], excluded=[second])
+    assert w.verdict(job)["culprits"]["ranks"] == [2]
+
+
 # Somebody else acts, too.
 
 
