@@ -109,34 +109,28 @@ struct claim {
     char from[ADDRESS_LEN]; /* "" = the seal vouches for none */
 };
 
-static int compare_node(const void *key, const void *element)
+static size_t position(const struct agents *a, const char *name)
 {
-    return strcmp(key, (*(struct node *const *)element)->name);
+    return VEC_BISECT(&a->nodes, n, strcmp((*n)->name, name) < 0);
 }
 
 static struct node *find_node(const struct agents *a, const char *name)
 {
-    struct node **at = NULL;
+    size_t i = position(a, name);
 
-    if (a->nodes.n > 0)
-        at = bsearch(name, a->nodes.v, a->nodes.n, sizeof(a->nodes.v[0]), compare_node);
-    return at ? *at : NULL;
+    return i < a->nodes.n && streq(a->nodes.v[i]->name, name) ? a->nodes.v[i] : NULL;
 }
 
 /* NULL: there are too many. */
 static struct node *get_node(struct agents *a, const char *name)
 {
     struct node *n = find_node(a, name);
-    size_t i;
 
     if (n || a->nodes.n >= AGENTS_MAX)
         return n;
     n = xnew(struct node);
     STR_COPY(n->name, name);
-    *VEC_PUSH(&a->nodes) = n;
-    for (i = a->nodes.n - 1; i > 0 && strcmp(a->nodes.v[i - 1]->name, name) > 0; i--)
-        a->nodes.v[i] = a->nodes.v[i - 1];
-    a->nodes.v[i] = n;
+    *VEC_INSERT(&a->nodes, position(a, name)) = n;
     return n;
 }
 
