@@ -94,6 +94,18 @@ static void list_kept_out(const struct translation *t, struct look_facts *ret)
     }
 }
 
+static void list_required(const struct sched_job *r, struct look_facts *ret)
+{
+    _cleanup_strbuf_ struct strbuf all = {0};
+    size_t i;
+    json_t *v;
+
+    json_array_foreach (r->required, i, v)
+        if (json_is_string(v))
+            strbuf_addf(&all, "%s%s", all.len > 0 ? "," : "", json_string_value(v));
+    hostlist_copy(ret->required, sizeof(ret->required), strbuf_str(&all));
+}
+
 static struct look_facts look_of(const struct translation *t)
 {
     const struct sched_job *r = t->r;
@@ -118,6 +130,7 @@ static struct look_facts look_of(const struct translation *t)
     STR_COPY(l.reason, r->reason);
     hostlist_copy(l.nodes, sizeof(l.nodes), r->nodes);
     STR_COPY(l.lost_node, t->around->lost_node);
+    list_required(r, &l);
     list_kept_out(t, &l);
     return l;
 }

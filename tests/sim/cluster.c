@@ -309,6 +309,7 @@ static void submit(struct cluster *c, struct arg none)
     like.own_exclude = rng_chance(r, 30) ? (nodeset)1 << rng_in(r, 0, NODES - 1) : 0;
     like.required = rng_chance(r, 10) ? (nodeset)1 << rng_in(r, 0, NODES - 1) : 0;
     like.required &= ~like.own_exclude;
+    like.stubborn = rng_chance(r, 5);
     if (like.need == NODES)
         like.own_exclude = 0;
     STR_PRINTF(like.name, "job%d", (int)rng_in(r, 0, 9));

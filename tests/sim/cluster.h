@@ -58,6 +58,10 @@ struct story {
     unsigned requeues_of_decision;
     uint32_t begun, judged; /* the last attempt */
     unsigned restarts;      /* that reknit asked for and got */
+    struct {
+        usec_t since;
+        unsigned n;
+    } asked[INTENT_MAX]; /* in the present ten minutes */
 };
 
 struct cluster {

@@ -15,6 +15,7 @@
 #define MIN USEC_PER_MIN
 
 #define REFOLD_PER_MILLE 5
+#define WISHES_MAX       25  /* of one kind and job, in ten minutes */
 #define REQUEUES_MAX     200 /* in the life of a job; its budgets are far below */
 
 static const struct job *job_named(const struct cluster *c, const char *key)
@@ -106,6 +107,20 @@ static void check_intent(struct cluster *c, const struct event *e, const struct 
         cluster_fail(c, "%s of %s, which was cancelled", intent_name(intent), e->job);
 }
 
+/* Whatever the scheduler answers, nobody is to ask it the same all the time. */
+static void check_pace(struct cluster *c, struct story *t, const struct event *e)
+{
+    enum intent intent = e->intended.intent;
+
+    if (c->now >= t->asked[intent].since + 10 * MIN) {
+        t->asked[intent].since = c->now;
+        t->asked[intent].n = 0;
+    }
+    if (++t->asked[intent].n > WISHES_MAX)
+        cluster_fail(c, "%s of %s was asked for %u times in ten minutes", intent_name(intent),
+                     e->job, t->asked[intent].n);
+}
+
 void inspect_derived(struct cluster *c, const struct event *e)
 {
     struct story *t = inspect_story(c, e->job);
@@ -119,6 +134,7 @@ void inspect_derived(struct cluster *c, const struct event *e)
         t->requeues_of_decision = 0;
     } else if (e->kind == EVENT_INTENT) {
         check_intent(c, e, j);
+        check_pace(c, t, e);
         t->requeues_of_decision += e->intended.intent == INTENT_REQUEUE;
         c->requeues += e->intended.intent == INTENT_REQUEUE;
         c->cancels += e->intended.intent == INTENT_CANCEL;

@@ -31,6 +31,7 @@ enum answer {
 struct fake_job {
     uint32_t index, id, uid;
     char name[16];
+    bool stubborn; /* says yes to every update of it, and does none */
     bool batch, may_requeue, held, completing, constrained, launch_failed;
     uint32_t need;                                 /* nodes */
     nodeset exclude, own_exclude, required, nodes; /* own: of its user */

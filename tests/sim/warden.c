@@ -369,9 +369,13 @@ static nodeset nodes_named(const struct intent_facts *f)
 /* As Slurm does it, whenever it gets round to it. */
 static enum answer execute(struct cluster *c, const struct event *e, struct fake_job *f, bool late)
 {
+    enum intent intent = e->intended.intent;
     enum answer a = ANSWER_REFUSED;
 
-    switch (e->intended.intent) {
+    if (f->stubborn && !cluster_is_quiet(c) &&
+        (intent == INTENT_AMEND || intent == INTENT_RELEASE || intent == INTENT_ARM))
+        return ANSWER_OK;
+    switch (intent) {
     case INTENT_REQUEUE:
         a = slurm_requeue(&c->slurm, f, BY_REKNIT);
         break;

@@ -136,9 +136,11 @@ class World:
                           usable=state != "down" and not {"drain", "fail", "maint"} & set(flags))
             hit = [j for j, r in self.jobs.items() if r["state"] in ALIVE and node in r["nodes"]]
             for job in hit if state == "down" else ():
+                held = self.jobs[job]["held"]
                 self._end(job, "node-fail", 0, 0, node)
                 if self.jobs[job]["requeue"]:
                     self._requeue(job, delay=0)
+                    self.jobs[job]["held"] = held  # a hold outlives it, as in Slurm
 
     def break_next(self, op, fault, times=1, **more):
         """The next `times` requests with that op ("*" = any) meet one of FAULTS."""
@@ -203,10 +205,10 @@ class World:
             r.update(reason="BeginTime", reason_kind="time")
             return
         free = [n for n in able if n not in busy and self.nodes[n]["usable"]]
-        if len(free) < r["n_nodes"]:
+        if len(free) < r["n_nodes"] or not set(r["required"]) <= set(free):
             r.update(reason="Resources", reason_kind="resources")
             return
-        nodes = free[: r["n_nodes"]]
+        nodes = sorted(free, key=lambda n: n not in r["required"])[: r["n_nodes"]]
         busy.update(nodes)
         r.update(state="running", start=int(now), nodes=nodes, nodes_text=",".join(nodes),
                  batch_host=nodes[0], reason="None", reason_kind="none", failed_node="")

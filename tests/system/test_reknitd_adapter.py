@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""reknitd with an adapter that does not do as docs/ADAPTER.md says."""
+"""reknitd with an adapter that does not do as docs/ADAPTER.md says, and with wishes that cannot be granted."""
 
+import contextlib
 import os
+import time
 
 import pytest
 from api_daemon import Daemon, wait_for
@@ -27,3 +29,43 @@ def test_what_has_no_place_in_a_list_is_passed_over(tmp_path):
         finally:
             daemon.process.kill()
             daemon.process.wait()
+
+
+@contextlib.contextmanager
+def daemon_of(tmp_path, world, **config):
+    daemon = Daemon(tmp_path, world, **config)
+    try:
+        yield daemon
+        daemon.stop()
+    finally:
+        daemon.process.kill()
+        daemon.process.wait()
+
+
+def updates(world):
+    with world.lock:
+        return [r["set"] for r in world.done if r["op"] == "update"]
+
+
+def lose(world, job, node):
+    """As Slurm does it: at first the node is silent, then it is given up, and the job queued again."""
+    world.set_node(node, state="allocated", flags=["not-responding"])
+    wait_for(lambda: world.job(job)["held"], "it is not guarded")
+    world.set_node(node, state="down", flags=["not-responding"])
+
+
+def test_a_lost_node_that_its_user_requires_makes_no_loop(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="act") as daemon:
+        job = world.submit(n_nodes=2, comment="reknit", required=["n1", "n2"])
+        daemon.until("/v1/jobs", lambda a: [j.get("attempt") for j in a["jobs"]] == [1])
+        lose(world, job, "n2")
+        decision = daemon.until("/v1/jobs", lambda a: "decision" in a["jobs"][0])["jobs"][0]["decision"]
+        assert decision["action"] == "restart" and "requires n2" in decision["why"], decision
+        wait_for(lambda: not world.job(job)["held"], "its hold is not taken back")
+        record = world.job(job)
+        record = world.job(job)
+        assert record["state"] == "pending" and record["eligible"] > time.time() + 300, record
+        before = len(updates(world))
+        settled = time.monotonic() + 3
+        wait_for(lambda: time.monotonic() > settled, "")
+        assert len(updates(world)) == before <= 6, updates(world)

@@ -134,7 +134,7 @@ void fail_job(struct world *w)
     end_attempt(w, SCHED_FAILED, 1);
 }
 
-void fail_with_node(struct world *w, const char *node)
+void blame_node(struct world *w, const char *node)
 {
     struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_KERNEL);
 
@@ -145,6 +145,11 @@ void fail_with_node(struct world *w, const char *node)
     STR_COPY(s.signature, "node.mce");
     STR_COPY(s.who.node, node);
     world_signal(w, s);
+}
+
+void fail_with_node(struct world *w, const char *node)
+{
+    blame_node(w, node);
     end_attempt(w, SCHED_FAILED, 1);
 }
 

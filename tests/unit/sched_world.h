@@ -25,7 +25,9 @@ void end_attempt(struct world *w, enum sched_state state, int code);
 void launch_failed(struct world *w, uint32_t attempt);
 /* The attempt fails, by the network, at once. */
 void fail_job(struct world *w);
-/* ... by a node. */
+/* A node of it is proven guilty. */
+void blame_node(struct world *w, const char *node);
+/* It fails by a node. */
 void fail_with_node(struct world *w, const char *node);
 /* How often this was asked for, and anything. */
 int asked(const struct world *w, enum intent intent);

@@ -312,6 +312,149 @@ static void an_ended_job_is_requeued_when_it_is_complete(void **state)
     assert_int_equal(asked(w, INTENT_REQUEUE), 1);
 }
 
+/* The scheduler says "done" to every amendment and does what of it it likes: `begins`, `excludes`.
+ * A look follows each answer at once, as in life. Returns how often it was asked in `span`. */
+static int amend_in_vain(struct world *w, struct look_facts l, usec_t span, bool begins,
+                         bool excludes)
+{
+    int before = asked(w, INTENT_AMEND);
+    usec_t until = w->now + span;
+
+    while (w->now < until) {
+        if (job_awaits(world_job(w), INTENT_AMEND)) {
+            const struct intent_facts *f = &world_intent(w, INTENT_AMEND)->intended;
+
+            l.begin = begins ? f->not_before : l.begin;
+            l.n_kept_out = excludes ? f->n_nodes : 0;
+            memcpy(l.kept_out, f->nodes, sizeof(l.kept_out));
+            answer(w, INTENT_AMEND, OUTCOME_DONE);
+        } else if (job_awaits(world_job(w), INTENT_RELEASE)) {
+            answer(w, INTENT_RELEASE, OUTCOME_DONE);
+            l.held = false;
+        }
+        look_at(w, l);
+        world_wait(w, 20 * USEC_PER_MSEC);
+    }
+    return asked(w, INTENT_AMEND) - before;
+}
+
+/* Its node n2 is proven guilty, and lost. required: by its user; "" = none. */
+static struct look_facts lose_the_culprit(struct world *w, const char *required)
+{
+    struct look_facts l = lost(SCHED_RUNNING, 0);
+
+    STR_COPY(l.required, required);
+    look_at(w, l);
+    answer(w, INTENT_GUARD, OUTCOME_DONE);
+    l.held = true;
+    look_at(w, l);
+    l = lost(SCHED_PENDING, 1);
+    STR_COPY(l.required, required);
+    l.held = true;
+    l.begin = w->now + 2 * MIN;
+    look_at(w, l);
+    blame_node(w, "n2");
+    world_gone(w);
+    world_wait(w, 3 * S);
+    assert_true(action_restarts(world_decision(w)->action));
+    return l;
+}
+
+static void a_required_node_stays_in(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = lose_the_culprit(w, "n1,n2");
+
+    assert_int_equal(world_decision(w)->action, ACTION_RESTART);
+    assert_int_equal(world_decision(w)->n_nodes, 0);
+    assert_non_null(strstr(world_decision(w)->why, "requires n2"));
+    assert_in_range(amend_in_vain(w, l, 5 * MIN, true, true), 0, 2);
+    assert_int_equal(asked(w, INTENT_RELEASE), 1);
+}
+
+/* The hold is taken back all the same. */
+static void exclusions_that_are_never_granted_are_given_up(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = lose_the_culprit(w, "");
+
+    assert_int_equal(world_decision(w)->n_nodes, 1);
+    assert_in_range(amend_in_vain(w, l, 6 * MIN, true, false), 3, 6);
+    assert_int_equal(asked(w, INTENT_RELEASE), 1);
+}
+
+/* Too dangerous to be given up, so it is asked for again and again, but ever less often. */
+static void a_start_that_does_not_move_is_asked_for_with_pauses(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = lose_the_culprit(w, "");
+
+    assert_in_range(amend_in_vain(w, l, 5 * MIN, false, true), 5, 14);
+    assert_in_range(amend_in_vain(w, l, 10 * MIN, false, true), 8, 12);
+    assert_int_equal(asked(w, INTENT_RELEASE), 0);
+}
+
+static void nodes_that_are_refused_while_one_is_lost_are_left_out(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = lose_the_culprit(w, "");
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(world_intent(w, INTENT_AMEND)->intended.n_nodes, 1);
+        answer(w, INTENT_AMEND, OUTCOME_FAILED);
+        look_at(w, l);
+    }
+    world_wait(w, 2 * S);
+    assert_int_equal(world_intent(w, INTENT_AMEND)->intended.n_nodes, 0);
+    assert_in_range(amend_in_vain(w, l, 5 * MIN, true, true), 0, 3);
+    assert_int_equal(asked(w, INTENT_RELEASE), 1);
+}
+
+static void a_release_that_is_refused_is_asked_for_with_pauses(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+
+    look_lost(w, SCHED_RUNNING, 0, false);
+    answer(w, INTENT_GUARD, OUTCOME_DONE);
+    look_lost(w, SCHED_RUNNING, 0, true);
+    l.held = true;
+    look_at(w, l);
+    for (usec_t until = w->now + 10 * MIN; w->now < until;) {
+        if (job_awaits(world_job(w), INTENT_RELEASE))
+            answer(w, INTENT_RELEASE, OUTCOME_FAILED);
+        look_at(w, l);
+        world_wait(w, 20 * USEC_PER_MSEC);
+    }
+    assert_in_range(asked(w, INTENT_RELEASE), 10, 20);
+}
+
+/* More of them than can be remembered: asked about now and then, not all the time. */
+static void many_fenced_nodes_make_no_loop(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = wait_for_node(w);
+    int before;
+
+    for (int i = 0; i < FENCED_MAX + 1; i++) {
+        STR_PRINTF(l.lost_node, "n%d", 100 + i);
+        look_at(w, l);
+        fenced(w, l.lost_node);
+        if (job_awaits(world_job(w), INTENT_FENCE))
+            answer(w, INTENT_FENCE, OUTCOME_DONE);
+    }
+    before = asked(w, INTENT_FENCE);
+    for (usec_t until = w->now + 5 * MIN; w->now < until;) {
+        if (job_awaits(world_job(w), INTENT_FENCE)) {
+            fenced(w, l.lost_node);
+            answer(w, INTENT_FENCE, OUTCOME_DONE);
+        }
+        look_at(w, l);
+        world_wait(w, 20 * USEC_PER_MSEC);
+    }
+    assert_in_range(asked(w, INTENT_FENCE) - before, 3, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +474,12 @@ int main(void)
         IN(act, it_starts_when_the_node_is_back),
         IN(act, whether_it_is_fenced_is_asked_now_and_then),
         IN(act, an_ended_job_is_requeued_when_it_is_complete),
+        IN(act, a_required_node_stays_in),
+        IN(act, exclusions_that_are_never_granted_are_given_up),
+        IN(act, a_start_that_does_not_move_is_asked_for_with_pauses),
+        IN(act, nodes_that_are_refused_while_one_is_lost_are_left_out),
+        IN(act, a_release_that_is_refused_is_asked_for_with_pauses),
+        IN(act, many_fenced_nodes_make_no_loop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

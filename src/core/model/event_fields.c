@@ -412,6 +412,7 @@ static const struct field look_fields[] = {
     NUMBER(struct look_facts, ended),
     TEXT(struct look_facts, nodes),
     TEXT(struct look_facts, lost_node),
+    TEXT(struct look_facts, required),
     LIST(struct look_facts, kept_out, n_kept_out, FIELD_TEXT),
     END,
 };

@@ -11,6 +11,7 @@
 
 #define KEPT_OUT_MAX       16 /* nodes that one job is kept away from */
 #define REASON_LEN         64
+#define REQUIRED_LEN       1024 /* of the nodes that a job must have, as hostlist_copy() cuts it */
 #define RESERVATION_LEN    48
 #define RESERVATION_PREFIX "reknit-" /* then the job's number, a dash, and its restarts */
 #define LAYOUT_LEN         4096      /* of a compressed list of hosts: hostlist_copy() */
@@ -63,6 +64,7 @@ struct look_facts {
     char nodes[LAYOUT_LEN];        /* where it runs, or ran last */
     char lost_node[NODE_NAME_LEN]; /* one of those that does not answer: what ran there may still
                                       run, whatever the scheduler thinks; "" = none */
+    char required[REQUIRED_LEN];   /* nodes that its user wants it to have: never without them */
     uint32_t n_kept_out;           /* of the nodes that reknit asked to keep out, those that are */
     char kept_out[KEPT_OUT_MAX][NODE_NAME_LEN];
 };

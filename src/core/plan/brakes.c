@@ -6,6 +6,8 @@
 
 #include "core/plan/scheduled.h"
 
+#define PAUSE_MAX USEC_PER_MIN
+
 static usec_t later(usec_t a, usec_t b)
 {
     return a > b ? a : b;
@@ -27,6 +29,18 @@ static usec_t storm_until(const struct model *m)
 bool brakes_see_storm(const struct model *m)
 {
     return storm_until(m) > m->now;
+}
+
+/* The first may have come a moment too late; after that, it is more likely that it never works. */
+usec_t brakes_pause(uint32_t n)
+{
+    usec_t pause = USEC_PER_SEC;
+
+    if (n < 2)
+        return 0;
+    for (uint32_t i = 2; i < n && pause < PAUSE_MAX; i++)
+        pause *= 2;
+    return sooner(pause, PAUSE_MAX);
 }
 
 usec_t brakes_free_at(const struct model *m, const struct job *j)

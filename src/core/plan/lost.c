@@ -13,6 +13,8 @@
 
 #include "core/plan/lost.h"
 
+#include "core/plan/scheduled.h"
+
 #define START_AWAY   (10 * USEC_PER_MIN) /* a start that must not happen is moved so far away */
 #define START_MARGIN (3 * USEC_PER_MIN)  /* ... and again when only so much is left */
 #define FENCE_AGAIN  USEC_PER_MIN
@@ -66,7 +68,7 @@ usec_t lost_guard_due(const struct model *m, const struct job *j)
 }
 
 /* The node is back; or the job waits, and would not start too soon by itself. */
-bool lost_wants_release(const struct job *j, bool settled)
+static bool wants_release(const struct job *j, bool settled)
 {
     const struct sched *s = &j->sched;
 
@@ -76,6 +78,16 @@ bool lost_wants_release(const struct job *j, bool settled)
     if (s->look.state == SCHED_RUNNING)
         return !sched_lost_node(j);
     return s->pending_since != USEC_NEVER && settled;
+}
+
+/* Not given up: nobody else would start the job. */
+usec_t lost_release_due(const struct model *m, const struct job *j, bool settled)
+{
+    const struct sched *s = &j->sched;
+
+    if (m->frozen || !wants_release(j, settled))
+        return USEC_NEVER;
+    return s->releases == 0 ? m->now : s->released_at + brakes_pause(s->releases);
 }
 
 usec_t lost_fence_due(const struct model *m, const struct job *j)

@@ -23,8 +23,8 @@ bool lost_is_far_away(const struct model *m, const struct job *j);
 /* When the hold that keeps a running job from starting beside itself is to be asked for, or to be
  * lengthened. */
 usec_t lost_guard_due(const struct model *m, const struct job *j);
-/* settled: there is nothing to amend about its start. */
-bool lost_wants_release(const struct job *j, bool settled);
+/* When it is to be taken back. settled: there is nothing to amend about its start. */
+usec_t lost_release_due(const struct model *m, const struct job *j, bool settled);
 
 /* When to ask whether the node is fenced, of a job that is to be restarted. */
 usec_t lost_fence_due(const struct model *m, const struct job *j);

@@ -129,7 +129,8 @@ static void fill_reservation(const struct model *m, const struct job *j, struct 
                s->look.restarts);
     ret->not_before = m->now; /* of its life */
     for (uint32_t i = 0; i < s->n_kept && is_decided(j); i++)
-        STR_COPY(ret->nodes[ret->n_nodes++], s->kept[i].node);
+        if (!sched_requires(j, s->kept[i].node))
+            STR_COPY(ret->nodes[ret->n_nodes++], s->kept[i].node);
 }
 
 bool place_intent(const struct model *m, const struct job *j, struct intent_facts *ret)
@@ -156,5 +157,5 @@ usec_t place_due(const struct model *m, const struct job *j)
 bool place_should_be_first(const struct model *m, const struct job *j)
 {
     return policy_of(m, j)->keep_place != KEEP_PLACE_NONE && j->sched.look.outranked &&
-           !j->sched.is_first;
+           !j->sched.is_first && j->sched.firsts < TRIES_MAX;
 }

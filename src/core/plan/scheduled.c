@@ -13,7 +13,11 @@
  * A decision asks for one requeue. What comes of it, refusal or silence, is a new decision
  * (policy/decide.c), so that each step has its reason and the number of steps its limit. What is
  * amended is asked for until a look shows it, a few times; and never again once it was seen:
- * whatever is different then, a person wants so. */
+ * whatever is different then, a person wants so.
+ *
+ * Every wish may be answered with "done" and have no effect. So each has a number of tries, or,
+ * when it cannot be given up (a start that must not happen, a hold of ours), longer and longer
+ * pauses: brakes_pause(). And none waits for another that may never be granted. */
 
 #include "core/plan/scheduled.h"
 
@@ -25,6 +29,7 @@
 #include <string.h>
 
 #define TRIES_MAX    3
+#define NODES_TRIES  4 /* to have nodes kept out */
 #define AMENDS_MAX   6
 #define REVERT_PAUSE (5 * USEC_PER_MIN) /* between tries to take exclusions back, behind those */
 #define START_SLACK  USEC_PER_SEC
@@ -166,13 +171,20 @@ static bool may_amend(const struct model *m, const struct job *j)
            plan_sched_may_act(m, j, NULL, 0);
 }
 
-/* The scheduler would start it too early, or on a node that is to be kept out. */
-static bool lacks_something(const struct model *m, const struct job *j)
+static bool starts_too_soon(const struct model *m, const struct job *j)
 {
     usec_t start = start_time(m, j);
 
-    return (!j->sched.in_force && sched_lacks_exclusions(j)) || place_should_be_first(m, j) ||
-           (j->sched.look.begin + START_SLACK < start && start > m->now);
+    return j->sched.look.begin + START_SLACK < start && start > m->now;
+}
+
+/* The scheduler would start it too early, or on a node that is to be kept out. */
+static bool lacks_something(const struct model *m, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+    bool lacks_nodes = !s->in_force && s->tries < NODES_TRIES && sched_lacks_exclusions(j);
+
+    return lacks_nodes || place_should_be_first(m, j) || starts_too_soon(m, j);
 }
 
 /* It waits although it need not. */
@@ -181,15 +193,22 @@ static bool is_late(const struct model *m, const struct job *j)
     return j->sched.look.begin > longer_of(start_time(m, j), m->now) + START_SLACK;
 }
 
-static usec_t amendment_due(const struct model *m, const struct job *j)
+static usec_t amendment_wanted(const struct model *m, const struct job *j)
 {
-    if (!may_amend(m, j))
-        return USEC_NEVER;
     if (lacks_something(m, j))
         return m->now;
     if (sched_lost_node(j))
         return lost_move_due(j);
     return is_late(m, j) ? start_time(m, j) : USEC_NEVER;
+}
+
+static usec_t amendment_due(const struct model *m, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    if (!may_amend(m, j))
+        return USEC_NEVER;
+    return longer_of(amendment_wanted(m, j), s->amended_at + brakes_pause(s->hasty));
 }
 
 /* Schedulers count whole seconds. */
@@ -221,7 +240,8 @@ static void fill_amendment(const struct model *m, const struct job *j, struct in
     if (s->look.constrained || s->nodes_refused)
         return; /* none of ours any more */
     for (uint32_t i = 0; i < s->n_kept; i++)
-        STR_COPY(ret->nodes[ret->n_nodes++], s->kept[i].node);
+        if (!sched_requires(j, s->kept[i].node))
+            STR_COPY(ret->nodes[ret->n_nodes++], s->kept[i].node);
 }
 
 static bool runs(const struct job *j)
@@ -304,13 +324,19 @@ static usec_t fence_due(const struct model *m, const struct job *j)
     return is_decided(j) && plan_sched_may_act(m, j, NULL, 0) ? lost_fence_due(m, j) : USEC_NEVER;
 }
 
-static bool wants_release(const struct model *m, const struct job *j)
+/* While a node is lost, only its start matters: what else it lacks can be had as it waits. */
+static bool is_settled(const struct model *m, const struct job *j)
 {
-    bool settled = (is_decided(j) || j->state == JOB_ENDED) &&
-                   (!may_amend(m, j) || !lacks_something(m, j)) &&
-                   (!sched_lost_node(j) || lost_is_far_away(m, j));
+    if (!is_decided(j) && j->state != JOB_ENDED)
+        return false;
+    if (sched_lost_node(j))
+        return (!may_amend(m, j) || !starts_too_soon(m, j)) && lost_is_far_away(m, j);
+    return !may_amend(m, j) || !lacks_something(m, j);
+}
 
-    return !m->frozen && lost_wants_release(j, settled);
+static usec_t release_due(const struct model *m, const struct job *j)
+{
+    return lost_release_due(m, j, is_settled(m, j));
 }
 
 bool plan_sched_intent(const struct model *m, const struct job *j, struct intent_facts *ret,
@@ -329,7 +355,7 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
         return true;
     if (m->now >= lost_guard_due(m, j))
         return ask(ret, INTENT_GUARD, j);
-    if (wants_release(m, j))
+    if (m->now >= release_due(m, j))
         return ask(ret, INTENT_RELEASE, j);
     if (m->now >= fence_due(m, j)) {
         ask(ret, INTENT_FENCE, j);
@@ -369,7 +395,7 @@ usec_t plan_sched_due(const struct model *m, const struct job *j)
     if (is_over(j) && !j->sched.look_due && !job_awaits(j, INTENT_REQUEUE))
         waiting = sooner(waiting, j->sched.doubt_until);
     asking = sooner(sooner(asking, lost_guard_due(m, j)), place_due(m, j));
-    asking = sooner(asking, hold_due(m, j));
+    asking = sooner(sooner(asking, hold_due(m, j)), release_due(m, j));
     return sooner(sooner(sooner(asking, amending), waiting), fence_due(m, j));
 }
 

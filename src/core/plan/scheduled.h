@@ -15,6 +15,8 @@ bool plan_sched_may_act(const struct model *m, const struct job *j, char *ret, s
 
 /* From when on the brakes let a further job be requeued; m->now: at once. */
 usec_t brakes_free_at(const struct model *m, const struct job *j);
+/* How long to wait after a wish that came to nothing, the nth in a row, before it is repeated. */
+usec_t brakes_pause(uint32_t n);
 /* Whether so many jobs were interrupted at once that it is one event, not many. */
 bool brakes_see_storm(const struct model *m);
 

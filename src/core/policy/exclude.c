@@ -203,6 +203,8 @@ static void exclude_node(const struct model *m, const struct job *j, const char 
 {
     if (!hostlist_has(j->sched.ran_on, node)) {
         decision_add(d, "; it did not run on %.64s, which stays in", node);
+    } else if (sched_requires(j, node)) {
+        decision_add(d, "; its user requires %.64s, which stays in: look at it", node);
     } else if (!may_keep_out(m, node)) {
         decision_add(d, "; %.64s is kept out of so many jobs already that it stays in: look at it",
                      node);
@@ -223,7 +225,7 @@ static void exclude_nodes(const struct model *m, const struct job *j, struct dec
     const struct incident *i = &j->attempt.incident;
 
     for (uint32_t k = 0; k < j->sched.n_kept; k++)
-        if (j->sched.kept[k].until > m->now)
+        if (j->sched.kept[k].until > m->now && !sched_requires(j, j->sched.kept[k].node))
             list_node(d, j->sched.kept[k].node);
     if (j->state != JOB_JUDGED || i->advice != ADVICE_RESTART_EXCLUDING)
         return;

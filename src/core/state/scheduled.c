@@ -10,6 +10,7 @@
 
 #include "core/state/scheduled.h"
 
+#include "base/hostlist.h"
 #include "base/str.h"
 
 #include <assert.h>
@@ -27,6 +28,9 @@
 
 #define BEGIN_SLACK (2 * USEC_PER_SEC)
 
+/* Amendments that lie further apart than that are not a row of them. */
+#define HASTE_LASTS (5 * USEC_PER_MIN)
+
 const struct policy *policy_of(const struct model *m, const struct job *j)
 {
     return j->has_policy ? &j->policy : &m->policy;
@@ -38,6 +42,11 @@ bool sched_was_requeued(const struct job *j)
 {
     return j->sched.look.state != SCHED_NONE && j->sched.look.state != SCHED_FORGOTTEN &&
            j->sched.look.restarts > j->sched.base_restarts;
+}
+
+bool sched_requires(const struct job *j, const char *node)
+{
+    return hostlist_has(j->sched.look.required, node);
 }
 
 bool sched_is_fenced(const struct job *j, const char *node)
@@ -162,6 +171,7 @@ static void forget_wishes(struct sched *s)
     s->requeue_asked = s->requeue_refused = s->not_while_completing = false;
     s->requeue_answered_at = USEC_NEVER;
     s->voids = s->amends = s->reverts = s->cancels = s->holds = 0;
+    s->tries = s->hasty = s->firsts = 0;
     s->in_force = s->nodes_refused = s->held_for_people = false;
     s->amended_at = s->asked_begin = s->given_begin = 0;
     s->amend_due = s->cancel_due = true;
@@ -200,7 +210,7 @@ void sched_attempt_begun(struct model *m, struct job *j)
     s->n_fenced = 0;
     s->returned_at = 0;
     s->fence_asked_at = USEC_NEVER;
-    s->guards = s->reserves = s->yields = s->mends = 0;
+    s->guards = s->releases = s->reserves = s->yields = s->mends = 0;
     s->is_first = false;
     s->yield_due = s->mend_due = true;
     s->pending_since = USEC_NEVER;
@@ -224,7 +234,7 @@ bool sched_lacks_exclusions(const struct job *j)
     const struct sched *s = &j->sched;
 
     for (uint32_t i = 0; !s->nodes_refused && i < s->n_kept; i++)
-        if (!is_kept_out(&s->look, s->kept[i].node))
+        if (!sched_requires(j, s->kept[i].node) && !is_kept_out(&s->look, s->kept[i].node))
             return true;
     return false;
 }
@@ -320,7 +330,8 @@ bool sched_fenced(struct job *j, const struct fence_facts *f)
     if (!j->scheduled || !streq(f->node, j->sched.look.lost_node))
         return false;
     fence(j, f->node);
-    j->sched.fence_asked_at = USEC_NEVER;
+    if (sched_is_fenced(j, f->node)) /* there was room for it */
+        j->sched.fence_asked_at = USEC_NEVER;
     j->sched.look_due = true; /* another may be lost, too: first see */
     j->sched.amend_due = false;
     return true;
@@ -420,8 +431,10 @@ void sched_decided(struct model *m, struct job *j, const struct event *e, enum j
         keep_out(m, s, e->decision.nodes[i]);
 }
 
-static void note_amendment(struct model *m, struct sched *s, const struct intent_facts *f)
+static void note_amendment(struct model *m, struct job *j, const struct intent_facts *f)
 {
+    struct sched *s = &j->sched;
+    bool in_a_row = s->amended_at > 0 && m->now < s->amended_at + HASTE_LASTS;
     bool reverts = s->look.constrained && f->n_nodes == 0;
 
     if (reverts)
@@ -429,6 +442,9 @@ static void note_amendment(struct model *m, struct sched *s, const struct intent
     else
         s->amends += s->look.lost_node[0] == '\0'; /* moving a start away is no failed try */
     s->nodes_refused |= reverts;
+    s->tries += f->n_nodes > 0 && sched_lacks_exclusions(j);
+    s->firsts += f->first;
+    s->hasty = in_a_row ? s->hasty + 1 : 0;
     s->amend_due = false;
     s->amended_at = m->now;
     s->given_begin = s->look.begin;
@@ -497,7 +513,7 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
         model_add_deed(m, DEED_ACTED, s->partition);
         return true;
     case INTENT_AMEND:
-        note_amendment(m, s, &e->intended);
+        note_amendment(m, j, &e->intended);
         return true;
     case INTENT_CANCEL:
         s->cancels++;
@@ -515,8 +531,11 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
         s->guarded = true;
         s->guarded_at = m->now;
         s->guards += !s->look.held; /* otherwise it is lengthened */
+        s->releases = 0;
         return true;
     case INTENT_RELEASE:
+        s->releases++;
+        s->released_at = m->now;
         return true;
     default:
         return keep_place_intent(s, &e->intended, m->now);
@@ -564,7 +583,7 @@ void sched_result(struct model *m, struct job *j, const struct event *intent,
     case INTENT_AMEND: /* the first time it may have been something else than the nodes */
         keep_place_result(s, &intent->intended, r);
         s->nodes_refused |= r->outcome == OUTCOME_FAILED && intent->intended.n_nodes > 0 &&
-                            of_this_decision && s->amends > 1;
+                            of_this_decision && s->tries > 1;
         break;
     case INTENT_CANCEL:
     case INTENT_ARM:

@@ -161,6 +161,8 @@ struct sched {
     bool guarded;          /* it is held, by reknit, so as not to start by itself */
     usec_t guarded_at;     /* that was asked for last */
     uint32_t guards;       /* how often, anew */
+    uint32_t releases;     /* how often it was asked to be released since */
+    usec_t released_at;    /* ... last */
     uint32_t arms;         /* how often it was asked for */
     bool arm_due;          /* it may be asked for (again); likewise below */
 
@@ -192,6 +194,9 @@ struct sched {
     usec_t amended_at;    /* asked for last */
     usec_t asked_begin;   /* by it; before it, what the scheduler itself gave it */
     usec_t given_begin;   /* the one before that */
+    uint32_t tries;       /* to have nodes kept out that are not yet */
+    uint32_t hasty;       /* amendments in a row, each soon after the one before */
+    uint32_t firsts;      /* how often it was to be put before the others */
     bool in_force;        /* the exclusions were: what is missing later is somebody else's wish */
     bool nodes_refused;   /* they cannot be kept out: too few would be left */
 
@@ -293,6 +298,9 @@ bool sched_begins_as_it_was(const struct job *j);
 
 /* A node that is to be kept out is not, as far as the last look shows. */
 bool sched_lacks_exclusions(const struct job *j);
+
+/* The job must have that node, whatever is wrong with it. */
+bool sched_requires(const struct job *j, const char *node);
 
 /* Whether a requeue that was asked for may yet be done. */
 bool sched_is_in_doubt(const struct model *m, const struct job *j);
