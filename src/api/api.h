@@ -77,6 +77,9 @@ struct api_backend {
     void (*status)(void *ctx, struct api_status *ret);
     /* Calls fn for each agent that was ever heard, by the names of nodes, until it says no. */
     void (*agents)(void *ctx, bool (*fn)(void *fn_ctx, const struct api_agent *a), void *fn_ctx);
+    /* What the job's comment asks for and is not granted or not understood; "" = all is. May be
+     * NULL. */
+    const char *(*notes)(void *ctx, const char *key);
     const char *journal; /* its path: history is read through a connection of the API's own */
 };
 

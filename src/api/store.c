@@ -37,6 +37,11 @@ const struct model *store_model(const struct store *store)
     return store->backend.model(store->ctx);
 }
 
+const char *store_notes(const struct store *store, const char *key)
+{
+    return store->backend.notes ? store->backend.notes(store->ctx, key) : "";
+}
+
 usec_t store_now(const struct store *store)
 {
     return store->backend.now(store->ctx);

@@ -13,6 +13,8 @@
 #include <limits.h>
 #include <string.h>
 
+#define NOTED_SHOWN 20 /* jobs whose comments ask for something in vain */
+
 struct talk {
     struct doctor *d;
     struct ask_adapter *adapter;
@@ -180,7 +182,6 @@ static void look_at_jobs(struct talk *t)
 {
     const json_t *answer = ask(t, "jobs"), *jobs = json_object_get(answer, "jobs");
     size_t n = json_array_size(jobs), in = 0, noted = 0, modes[MODE_MAX] = {0};
-    char first[320] = "";
 
     if (!jobs) {
         doctor_row(t->d, DOCTOR_FAIL, "jobs", NULL, "they cannot be listed: %s", t->e.text);
@@ -195,12 +196,14 @@ static void look_at_jobs(struct talk *t)
         daemon_config_for_job(t->d->config, &labels, &terms);
         in += terms.opted_in;
         modes[terms.mode]++;
-        if (*terms.notes && noted++ == 0)
-            STR_PRINTF(first, "job %s: %s", text_of(j, "label"), terms.notes);
+        if (*terms.notes && noted++ < NOTED_SHOWN)
+            doctor_row(t->d, DOCTOR_WARN, "comments", NULL, "job %s, mode %s: %s",
+                       text_of(j, "label"), mode_name(terms.mode), terms.notes);
     }
-    if (noted > 0)
+    if (noted > NOTED_SHOWN)
         doctor_row(t->d, DOCTOR_WARN, "comments", NULL,
-                   "of %zu, something is not granted or not understood; %s", noted, first);
+                   "%zu more jobs ask for what is not granted or not understood",
+                   noted - NOTED_SHOWN);
     doctor_row(t->d, DOCTOR_OK, "jobs", NULL,
                "%zu known: %zu opted in; would be acted on %zu, proposed for %zu, observed %zu, "
                "left alone %zu",

@@ -264,6 +264,8 @@ void story_add(struct story *s, const struct event *e)
     s->last_event = e->time_us;
     if (e->kind == EVENT_POLICY)
         s->policy = e->policy;
+    else if (run && e->kind == EVENT_MODE && run->attempts.n == 0)
+        run->mode = e->mode;
     else if (run && e->kind == EVENT_ATTEMPT_STARTED)
         begin_attempt(run, e);
     else if (run && e->kind == EVENT_JOB_ENDED)

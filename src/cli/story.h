@@ -55,6 +55,8 @@ struct story_run {
     bool unrecorded; /* it ended in order, but its end is not in the journal */
     struct ended_facts end;
     struct policy policy;
+    struct mode_facts
+        mode; /* a scheduler's job: that its first attempt began in; why "": not told */
     VEC(struct story_attempt) attempts;
     uint32_t attempts_dropped; /* after those: how many are told of nowhere else */
     usec_t wall, useful;       /* by story_account() */

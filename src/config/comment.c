@@ -40,6 +40,7 @@ __attribute__((format(printf, 2, 3))) static void not_understood(struct comment 
     vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
     note(c, "%s", text);
+    c->misunderstood = true;
     if (c->mode < 0 || c->mode > MODE_OBSERVE)
         c->mode = MODE_OBSERVE;
 }
@@ -99,7 +100,7 @@ static void read_log(struct comment *c, const json_t *v)
     const char *path = json_string_value(v);
 
     if (!path || !*path || strlen(path) >= COMMENT_LOG_LEN)
-        note(c, "logs: one is no path of 1 to %d bytes", COMMENT_LOG_LEN - 1);
+        not_understood(c, "logs: one is no path of 1 to %d bytes", COMMENT_LOG_LEN - 1);
     else if (c->n_logs == COMMENT_LOGS_MAX)
         note(c, "logs: only the first %d are read", COMMENT_LOGS_MAX);
     else
@@ -113,7 +114,7 @@ static void read_logs(struct comment *c, const json_t *v)
     if (json_is_string(v))
         read_log(c, v);
     else if (!json_is_array(v))
-        note(c, "logs is no list of paths");
+        not_understood(c, "logs is no list of paths");
     for (size_t i = 0; i < n && i <= COMMENT_LOGS_MAX; i++)
         read_log(c, json_array_get(v, i));
 }
@@ -142,7 +143,7 @@ static void read_time_limit(struct comment *c, const json_t *v)
     if (json_is_boolean(v))
         c->continue_after_time_limit = json_is_true(v);
     else
-        note(c, "continue_after_time_limit is neither true nor false");
+        not_understood(c, "continue_after_time_limit is neither true nor false");
 }
 
 /* ---- JSON ---- */
@@ -160,7 +161,7 @@ static void read_member(struct comment *c, const char *key, const json_t *v)
     else if (streq(key, "continue_after_time_limit"))
         read_time_limit(c, v);
     else
-        note(c, "'%.40s' means nothing here", key);
+        not_understood(c, "'%.40s' means nothing here", key);
 }
 
 static void read_reknit(struct comment *c, json_t *v)

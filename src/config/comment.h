@@ -34,7 +34,8 @@ struct comment {
     int continue_after_time_limit; /* -1 = not said */
     unsigned n_logs;
     char logs[COMMENT_LOGS_MAX][COMMENT_LOG_LEN]; /* patterns as in sbatch --output, as written */
-    char notes[320]; /* what was not understood, printable, for the user; "" = all was */
+    bool misunderstood; /* something in it was meant for Reknit, and is not understood */
+    char notes[320];    /* what was not understood, printable, for the user; "" = all was */
 };
 
 /* text: as the scheduler gives it, NULL = none. */

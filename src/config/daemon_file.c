@@ -157,7 +157,7 @@ int daemon_config_load(const char *main_path, const char *drop_in_dir, struct da
 
     if (main_path) {
         r = add_file(c, main_path, e);
-        r = r == -ENOENT ? 0 : r;
+        r = r == -ENOENT && streq(main_path, DAEMON_CONFIG_PATH) ? 0 : r;
     }
     if (r == 0 && drop_in_dir)
         r = add_drop_ins(c, drop_in_dir, e);

@@ -113,8 +113,9 @@ struct daemon_config *daemon_config_new(void);
 struct daemon_config *daemon_config_free(struct daemon_config *c);
 DEFINE_CLEANUP(struct daemon_config *, daemon_config_free);
 
-/* main_path and the *.yaml of drop_in_dir in the order of their names; either may be NULL, or not
- * be there. -EINVAL, -EFBIG, or why one cannot be read; e says "file:line: key: what". */
+/* main_path and the *.yaml of drop_in_dir in the order of their names. Either may be NULL; the
+ * folder, and the file that nobody had to name, DAEMON_CONFIG_PATH, need not be there. -EINVAL,
+ * -EFBIG, or why one cannot be read; e says "file:line: key: what". */
 int daemon_config_load(const char *main_path, const char *drop_in_dir, struct daemon_config **ret,
                        struct err *e);
 /* One text on top of what c says already; on failure c is good for nothing but _free. What only

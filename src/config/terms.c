@@ -73,6 +73,14 @@ static const char *apply_rules(const struct daemon_config *c, const struct job_l
 
 /* ---- what the user asks for ---- */
 
+/* What is not understood may have been meant as a limit. */
+static void limit(struct job_terms *t)
+{
+    t->comment.misunderstood = true;
+    if (t->mode > MODE_OBSERVE)
+        t->mode = MODE_OBSERVE;
+}
+
 static void ask_mode(struct job_terms *t)
 {
     enum mode asked = t->comment.mode;
@@ -92,9 +100,12 @@ static const char *ask_policy(const struct daemon_config *c, const char *holds, 
         return holds;
     if (p && p->users)
         return p->name;
-    note(t,
-         p ? "policy %s is not for users to choose: %s holds" : "there is no policy %s: %s holds",
-         asked, holds);
+    if (p) {
+        note(t, "policy %s is not for users to choose: %s holds", asked, holds);
+        return holds;
+    }
+    note(t, "there is no mode or policy %s: %s holds", asked, holds);
+    limit(t);
     return holds;
 }
 
@@ -111,10 +122,23 @@ static void ask_restarts(struct job_terms *t)
         t->policy.max_restarts = asked;
 }
 
+/* allowed: by the rules alone */
+static const char *whose_word(const struct job_terms *t, enum mode allowed)
+{
+    if (!t->opted_in)
+        return t->mode == MODE_OFF && t->comment.mode == MODE_OFF ? "its comment asks for it"
+                                                                  : "not opted in";
+    if (t->mode < allowed)
+        return t->comment.misunderstood ? "its comment is not understood"
+                                        : "its comment asks for it";
+    return allowed == MODE_ACT ? "opted in" : "opted in, and more is not allowed";
+}
+
 void daemon_config_for_job(const struct daemon_config *c, const struct job_labels *job,
                            struct job_terms *ret)
 {
     const char *policy;
+    enum mode allowed;
 
     *ret = (struct job_terms){0};
     comment_read(job->comment, &ret->comment);
@@ -124,6 +148,7 @@ void daemon_config_for_job(const struct daemon_config *c, const struct job_label
         note(ret, "comment: %s", ret->comment.notes);
 
     policy = apply_rules(c, job, ret);
+    allowed = ret->mode;
     ret->opted_in |= ret->comment.opts_in;
     ask_mode(ret);
     if (!ret->opted_in && ret->mode > MODE_OBSERVE)
@@ -134,4 +159,5 @@ void daemon_config_for_job(const struct daemon_config *c, const struct job_label
     ask_restarts(ret);
     if (ret->comment.continue_after_time_limit >= 0)
         ret->policy.continue_after_time_limit = ret->comment.continue_after_time_limit;
+    ret->why = whose_word(ret, allowed);
 }

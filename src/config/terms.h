@@ -17,6 +17,7 @@ struct job_terms {
     bool opted_in;        /* by a rule or by the comment */
     struct policy policy; /* changed as the comment asks and may */
     struct comment comment;
+    const char *why; /* the mode: whose word it is */
     char notes[512]; /* what was asked for and is not granted or not understood; "" = all is */
 };
 

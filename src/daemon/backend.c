@@ -37,6 +37,14 @@ static int submit(void *ctx, const struct event *input, struct err *e)
     return 0;
 }
 
+static const char *get_notes(void *ctx, const char *key)
+{
+    const struct daemon *d = ctx;
+    const struct job_terms *t = sched_watch_terms(d->sched, key);
+
+    return t ? t->notes : "";
+}
+
 static uint64_t journal_bytes(const struct daemon *d)
 {
     static const char *const ends[] = {"", "-wal"};
@@ -170,6 +178,7 @@ int backend_new(struct daemon *d, struct err *e)
                                   .submit = submit,
                                   .status = get_status,
                                   .agents = get_agents,
+                                  .notes = get_notes,
                                   .journal = path};
 
     find_seal(d);

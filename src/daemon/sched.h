@@ -26,6 +26,7 @@ struct watched {
     bool over;         /* it had ended before it was looked at, or opted in */
     uint32_t followed; /* the attempt whose logs are read */
     struct job_terms terms;
+    uint64_t told; /* hash of the notes in them that core was told */
 };
 
 struct layouts;

@@ -11,6 +11,7 @@
 #include "daemon/sched.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/model/event_fields.h"
@@ -211,8 +212,24 @@ static bool is_at_rest(const struct watched *x, const struct job *j)
            (j->state == JOB_DECIDED && j->sched.mode <= MODE_OBSERVE);
 }
 
+static void tell_mode(struct sched_watch *w, const struct watched *x)
+{
+    struct event e = {.kind = EVENT_MODE};
+
+    STR_COPY(e.job, x->key);
+    e.mode.mode = x->terms.mode;
+    STR_PRINTF(e.mode.why, "%s%s%s", x->terms.why, *x->terms.notes ? "; " : "", x->terms.notes);
+    pump_input(w->d->pump, &e);
+}
+
+static uint64_t hash_of_notes(const struct watched *x)
+{
+    return hash_bytes(HASH_INIT, x->terms.notes, strlen(x->terms.notes));
+}
+
 static void tell_terms(struct sched_watch *w, struct watched *x)
 {
+    uint64_t notes = hash_of_notes(x);
     const struct job *j = model_job(pump_model(w->d->pump), x->key);
     struct event e = {.kind = EVENT_POLICY}, old = {.kind = EVENT_POLICY};
     char where[96];
@@ -223,13 +240,9 @@ static void tell_terms(struct sched_watch *w, struct watched *x)
     old.policy = j ? *policy_of(pump_model(w->d->pump), j) : e.policy;
     if (event_differs(&old, &e, where)[0] != '\0')
         pump_input(w->d->pump, &e);
-    if (j && (j->sched.mode_asked || j->sched.mode == x->terms.mode))
-        return;
-    e = (struct event){.kind = EVENT_MODE};
-    STR_COPY(e.job, x->key);
-    e.mode.mode = x->terms.mode;
-    STR_COPY(e.mode.why, x->terms.opted_in ? "opted in" : "not opted in");
-    pump_input(w->d->pump, &e);
+    if (!j || (!j->sched.mode_asked && (j->sched.mode != x->terms.mode || x->told != notes)))
+        tell_mode(w, x);
+    x->told = notes;
 }
 
 static void set_terms(struct sched_watch *w, struct watched *x)
@@ -302,6 +315,7 @@ static void begin(struct sched_watch *w, struct watched *x)
         sched_job_key(x->r, x->key);
     x->over = !w->full && ended_unseen(w, x->r);
     set_terms(w, x);
+    x->told = hash_of_notes(x); /* by the process before this one, if core knows it */
     if (!x->ignored && model_job(pump_model(w->d->pump), x->key))
         tell_terms(w, x);
 }

@@ -329,7 +329,9 @@ static void files_that_are_missing_are_no_fault(void **state)
     struct daemon_config *none = NULL;
     struct err e = {0};
 
-    assert_int_equal(daemon_config_load("/nonexistent/a", "/nonexistent/b", &c, &e), 0);
+    assert_int_equal(daemon_config_load(NULL, "/nonexistent/b", &c, &e), 0);
+    assert_int_equal(daemon_config_load("/nonexistent/a", NULL, &none, &e), -ENOENT);
+    assert_string_equal(e.text, "/nonexistent/a: No such file or directory");
     assert_same(c, built_in);
     assert_int_equal(daemon_config_load("/dev/zero", NULL, &none, &e), -EFBIG);
     assert_string_equal(e.text, "/dev/zero: larger than 256 KiB");
@@ -473,13 +475,6 @@ static void terms_follow_rules_and_comment(void **state)
          "big",
          50,
          "policy standard is not for users to choose: big holds"},
-        {{"cpu", .comment = "reknit:nope"},
-         MODE_PROPOSE,
-         true,
-         false,
-         "standard",
-         20,
-         "there is no policy nope: standard holds"},
         {{"cpu", .comment = "{\"reknit\":{\"max_restarts\":21}}"},
          MODE_PROPOSE,
          true,
@@ -495,6 +490,34 @@ static void terms_follow_rules_and_comment(void **state)
          "big",
          50,
          "comment: mode is none of off, observe, propose, act"},
+        {{"gpu1", .comment = "reknit:obsreve"},
+         MODE_OBSERVE,
+         true,
+         false,
+         "big",
+         50,
+         "there is no mode or policy obsreve: big holds"},
+        {{"gpu1", .comment = "{\"reknit\":{\"policy\":\"nope\"}}"},
+         MODE_OBSERVE,
+         true,
+         false,
+         "big",
+         50,
+         "there is no mode or policy nope: big holds"},
+        {{"gpu1", .comment = "{\"reknit\":{\"polcy\":\"patient\"}}"},
+         MODE_OBSERVE,
+         true,
+         false,
+         "big",
+         50,
+         "comment: 'polcy' means nothing here"},
+        {{"gpu1", .comment = "{\"reknit\":{\"continue_after_time_limit\":\"no\"}}"},
+         MODE_OBSERVE,
+         true,
+         false,
+         "big",
+         50,
+         "comment: continue_after_time_limit is neither true nor false"},
     };
     _cleanup_(daemon_config_freep) struct daemon_config *c = parse(rules);
 
@@ -510,6 +533,31 @@ static void terms_follow_rules_and_comment(void **state)
                      t.opted_in ? "in" : "out",
                      t.policy.continue_after_time_limit ? "continues" : "ends", t.policy.name,
                      t.policy.max_restarts, t.notes);
+    }
+}
+
+static void the_mode_has_its_reason(void **state)
+{
+    static const struct {
+        struct job_labels job;
+        const char *why;
+    } cases[] = {
+        {{"cpu"}, "not opted in"},
+        {{"cpu", .comment = "reknit"}, "opted in, and more is not allowed"},
+        {{"gpu1"}, "opted in"},
+        {{"gpu1", .comment = "reknit:observe"}, "its comment asks for it"},
+        {{"cpu", .comment = "reknit:off"}, "its comment asks for it"},
+        {{"gpu1", .comment = "reknit:obsreve"}, "its comment is not understood"},
+        {{"gpu1", .comment = "{\"reknit\":{\"mod\":\"observe\"}}"},
+         "its comment is not understood"},
+    };
+    _cleanup_(daemon_config_freep) struct daemon_config *c = parse(rules);
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct job_terms t;
+
+        daemon_config_for_job(c, &cases[i].job, &t);
+        assert_string_equal(t.why, cases[i].why);
     }
 }
 
@@ -543,6 +591,7 @@ int main(void)
         cmocka_unit_test(files_that_are_missing_are_no_fault),
         cmocka_unit_test(values_that_are_not_meant_are_named),
         cmocka_unit_test(terms_follow_rules_and_comment),
+        cmocka_unit_test(the_mode_has_its_reason),
         cmocka_unit_test(others_are_left_alone_if_wanted),
     };
 

@@ -227,8 +227,9 @@ struct request_facts {
 
 struct mode_facts {
     enum mode mode;
-    char why[64]; /* whose word that is: the configuration, the job's comment, an operator */
-    bool asked;   /* a person asked for it: it stands until a person asks for another */
+    char why[640]; /* whose word that is: the configuration, the job's comment, an operator; and
+                      what was asked for in vain */
+    bool asked;    /* a person asked for it: it stands until a person asks for another */
 };
 
 struct fence_facts {
