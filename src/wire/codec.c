@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Two walks over the field tables. A member that is absent is not written, and a member that is
- * not written is absent: a journal stays readable when members are added. Unknown keys are
- * ignored for the same reason; an unknown word of an enum is an error, because a decision that
- * was made with it could not be replayed. */
+/* Two walks over the field tables. A member that is absent is not written, unless readers would
+ * miss it (`always`), and a member that is not written is absent: a journal stays readable when
+ * members are added. Unknown keys are ignored for the same reason; an unknown word of an enum is an
+ * error, because a decision that was made with it could not be replayed. */
 
 #include "wire/codec.h"
 
@@ -49,7 +49,9 @@ static json_t *encode_element(const struct field *f, const void *at)
     if (f->type == FIELD_TEXT)
         return *(const char *)at ? encode_text(at) : NULL;
     if (f->type != FIELD_STRUCT)
-        return field_number(f, at) == f->absent ? NULL : encode_number(f, field_number(f, at));
+        return field_number(f, at) == f->absent && !f->always
+                   ? NULL
+                   : encode_number(f, field_number(f, at));
     j = encode_fields(f->sub, at);
     if (json_object_size(j) > 0)
         return j;

@@ -34,10 +34,15 @@
         .name = #member, .type = TYPE_OF(T, member), PLACE(T, member), .absent = (none)            \
     }
 #define NUMBER(T, member) NUMBER_OR(T, member, 0)
-#define WORD(T, member, prefix)                                                                    \
+#define WORD_OR_NONE(T, member, prefix)                                                            \
     {                                                                                              \
         .name = #member, .type = FIELD_ENUM, PLACE(T, member), .enum_name = prefix##_word,         \
         .enum_from_name = prefix##_from_word                                                       \
+    }
+#define WORD(T, member, prefix)                                                                    \
+    {                                                                                              \
+        .name = #member, .type = FIELD_ENUM, PLACE(T, member), .enum_name = prefix##_word,         \
+        .enum_from_name = prefix##_from_word, .always = true                                       \
     }
 #define NESTED(T, member, fields)                                                                  \
     {                                                                                              \
@@ -114,7 +119,7 @@ static const struct field policy_fields[] = {
     NUMBER(struct policy, max_without_step),
     NUMBER(struct policy, same_step_retries),
     NUMBER(struct policy, continue_after_time_limit),
-    WORD(struct policy, keep_place, keep_place),
+    WORD_OR_NONE(struct policy, keep_place, keep_place),
     NUMBER(struct policy, hold_on_stop),
     NUMBER(struct policy, max_waste),
     NUMBER(struct policy, waste_floor),
@@ -263,11 +268,11 @@ static const struct field signal_fields[] = {
     NUMBER(struct signal, line),
     NUMBER(struct signal, offset),
     TEXT(struct signal, signature),
-    WORD(struct signal, layer, layer),
-    WORD(struct signal, role, role),
-    WORD(struct signal, cause, cause),
-    WORD(struct signal, blame, blame),
-    WORD(struct signal, advice, advice),
+    WORD_OR_NONE(struct signal, layer, layer),
+    WORD_OR_NONE(struct signal, role, role),
+    WORD_OR_NONE(struct signal, cause, cause),
+    WORD_OR_NONE(struct signal, blame, blame),
+    WORD_OR_NONE(struct signal, advice, advice),
     NUMBER(struct signal, confidence),
     NUMBER(struct signal, hang),
     NUMBER(struct signal, straggler),
@@ -323,8 +328,8 @@ static const struct field progress_fields[] = {
 
 static const struct field incident_fields[] = {
     WORD(struct incident, class, incident_class),
-    WORD(struct incident, cause, cause),
-    WORD(struct incident, advice, advice),
+    WORD_OR_NONE(struct incident, cause, cause),
+    WORD_OR_NONE(struct incident, advice, advice),
     NUMBER(struct incident, confidence),
     NUMBER(struct incident, finished),
     NESTED(struct incident, culprits, culprits_fields),
@@ -339,7 +344,7 @@ static const struct field incident_fields[] = {
 };
 
 static const struct field decision_fields[] = {
-    WORD(struct decision_facts, action, action),
+    WORD_OR_NONE(struct decision_facts, action, action),
     TEXT(struct decision_facts, rule),
     TEXT(struct decision_facts, why),
     NUMBER(struct decision_facts, used),
@@ -394,7 +399,7 @@ static const struct field learned_fields[] = {
 };
 
 static const struct field look_fields[] = {
-    WORD(struct look_facts, state, sched_state),
+    WORD_OR_NONE(struct look_facts, state, sched_state),
     NUMBER(struct look_facts, completing),
     NUMBER(struct look_facts, held),
     NUMBER(struct look_facts, noted),
@@ -445,7 +450,7 @@ static const struct field fence_fields[] = {
 };
 
 static const struct field ended_fields[] = {
-    WORD(struct ended_facts, action, action),
+    WORD_OR_NONE(struct ended_facts, action, action),
     NUMBER(struct ended_facts, exit_code),
     END,
 };

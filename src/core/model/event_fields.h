@@ -37,6 +37,7 @@ struct field {
     const char *(*index_name)(int i);
 
     int64_t absent;
+    bool always; /* written even when it is absent: the first word of its enum says something */
     const char *(*enum_name)(int v);
     int (*enum_from_name)(const char *s);
 
