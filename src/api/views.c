@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/views.h"
 
+#include "api/waits.h"
 #include "base/str.h"
 #include "core/plan/scheduled.h"
 
@@ -222,6 +223,14 @@ static void add_look(json_t *v, const struct look_facts *l)
         json_object_set_new(v, "held", json_true());
 }
 
+static void add_wait(json_t *v, const struct model *m, const struct job *j, usec_t now)
+{
+    char text[320];
+
+    if (waits_for(m, j, now, text, sizeof(text)))
+        view_text(v, "waits_for", text);
+}
+
 static void add_names(json_t *v, const char *label, const char *name, const char *user,
                       const char *account, const char *partition, const char *qos)
 {
@@ -244,6 +253,7 @@ json_t *view_job(const struct store *store, const struct job *j)
     add_names(v, s->label, s->name, s->user, s->account, s->partition, s->qos);
     json_object_set_new(v, "phase", json_string(job_state_name(j->state)));
     json_object_set_new(v, "mode", json_string(mode_name(s->mode)));
+    view_text(v, "notes", store_notes(store, j->name));
     if (s->interactive)
         json_object_set_new(v, "interactive", json_true());
     view_time(v, "seen_us", j->seen_at);
@@ -252,6 +262,7 @@ json_t *view_job(const struct store *store, const struct job *j)
     json_object_set_new(v, "restarts", json_integer(j->ledger.restarts));
     json_object_set_new(v, "max_restarts", json_integer(policy_of(m, j)->max_restarts));
     add_look(v, &s->look);
+    add_wait(v, m, j, store_now(store));
     add_attempt(v, m, j);
     json_object_set_new(v, "kept_out", view_kept_out(m, s));
     return v;

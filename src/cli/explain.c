@@ -131,6 +131,8 @@ static void show_head(const struct page *p, const struct story *s, const struct 
            run->seen.host, run->seen.program);
     if (run->policy.name[0])
         entry(p, "policy", run->policy.name);
+    if (run->mode.why[0])
+        entryf(p, "mode", "%s: %s", mode_name(run->mode.mode), run->mode.why);
     if (s->lost_events > 0)
         show_lost_events(p, s);
 }
@@ -371,6 +373,8 @@ static void show_now(const struct page *p, const json_t *job)
     entryf(p, "now", "%s%s%s%s, mode %s", cluster_text(job, "phase"),
            cluster_text(job, "state")[0] ? "; the scheduler says " : "", cluster_text(job, "state"),
            json_is_true(json_object_get(job, "held")) ? ", held" : "", cluster_text(job, "mode"));
+    if (cluster_text(job, "waits_for")[0])
+        entryf(p, "waits for", "%s", cluster_text(job, "waits_for"));
     if (cluster_text(d, "held_back")[0])
         entryf(p, "not done", "%s", cluster_text(d, "held_back"));
     if (streq(cluster_text(d, "proposal"), "open"))

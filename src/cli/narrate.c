@@ -188,6 +188,19 @@ static void add_intent(const struct intent_facts *f, usec_t at, struct strbuf *o
     case INTENT_MEND:
         strbuf_adds(out, "told those that wait for its success once more to wait");
         break;
+    case INTENT_INSPECT:
+        strbuf_adds(out, "wanted its processes to be looked at");
+        break;
+    case INTENT_GUARD:
+        strbuf_adds(out, "asked the scheduler to hold it, lest it starts beside itself");
+        break;
+    case INTENT_RELEASE:
+        strbuf_adds(out, "asked the scheduler to take that hold back");
+        break;
+    case INTENT_FENCE:
+        strbuf_adds(out, "asked whether nothing of it runs any more on ");
+        add_nodes(f->nodes, f->n_nodes, out);
+        break;
     case INTENT_HOLD:
         strbuf_adds(out, "asked the scheduler to keep it, held, for somebody to look at");
         break;

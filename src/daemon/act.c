@@ -290,7 +290,7 @@ void act_on_intent(struct daemon *d, const struct event *intent)
         fence_start(d, intent);
         break;
     default:
-        act_report(d, intent, OUTCOME_FAILED, "nobody is there who could");
+        act_report(d, intent, OUTCOME_FAILED, "nothing on its nodes can do that from here");
         break;
     }
 }

@@ -226,6 +226,30 @@ def test_the_verbs_ask_it(daemon, reknit, tmp_path):
     assert f"no reknitd answers at {tmp_path}/no" in gone.stderr and "REKNIT_SOCKET" in gone.stderr
 
 
+def test_what_a_comment_asks_for_in_vain_is_told(open_path, world, reknit):
+    world.submit(n_nodes=1, comment="reknit:obsreve", name="typo", runs=[(600, "completed", 0)])
+    world.submit(n_nodes=1, comment='{"reknit": {"polcy": "patient"}}', name="member", runs=[(600, "completed", 0)])
+    world.submit(n_nodes=1, comment="reknit", name="sound", runs=[(600, "completed", 0)])
+    d = Daemon(open_path, world, mode="act")
+    env = {**os.environ, "REKNIT_SOCKET": str(d.socket), "REKNIT_STATE_DIR": str(open_path / "rs")}
+    notes = {"typo": "there is no mode or policy obsreve: standard holds",
+             "member": "comment: 'polcy' means nothing here"}
+    try:
+        jobs = d.until("/v1/jobs", lambda a: len(a["jobs"]) == 3 and all("started_us" in j for j in a["jobs"]))["jobs"]
+        assert {j["name"]: (j["mode"], j.get("notes")) for j in jobs} == \
+            {**{name: ("observe", text) for name, text in notes.items()}, "sound": ("act", None)}
+        for job in jobs:
+            said = " ".join(reknit("explain", job["id"], env=env).stdout.split())
+            if job["name"] in notes:
+                assert f"mode observe: its comment is not understood; {notes[job['name']]}" in said
+            else:
+                assert "mode act: opted in" in said and "not understood" not in said
+        d.stop()
+    finally:
+        d.process.kill()
+        d.process.wait()
+
+
 def test_metrics_and_health_tell_what_happened(daemon):
     status, text = daemon.ask("/metrics")
     assert status == 200

@@ -12,6 +12,7 @@
 #include "api/metrics.h"
 #include "api/routes.h"
 #include "api/stream.h"
+#include "api/waits.h"
 #include "base/str.h"
 
 #include <ctype.h>
@@ -846,10 +847,87 @@ static void metrics_are_what_prometheus_reads(void **state)
     assert_in_range(samples, 100, 400); /* bounded, whatever runs */
 }
 
+/* What a job waits for */
+
+static void what_a_job_waits_for_is_said(void **state)
+{
+    static const struct {
+        struct look_facts look;
+        enum job_state state;
+        bool held_for_people;
+        const char *waits; /* NULL = for nothing */
+    } cases[] = {
+        {{.state = SCHED_RUNNING}, JOB_RUNNING, false, NULL},
+        {{.state = SCHED_COMPLETED}, JOB_ENDED, false, NULL},
+        {{.state = SCHED_PENDING, .reason = "Resources"},
+         JOB_NEW,
+         false,
+         "nodes that are free (Resources)"},
+        {{.state = SCHED_PENDING, .reason = "Dependency"},
+         JOB_NEW,
+         false,
+         "the jobs that it depends on (Dependency)"},
+        {{.state = SCHED_PENDING, .reason = "Licenses"},
+         JOB_NEW,
+         false,
+         "the scheduler (Licenses)"},
+        {{.state = SCHED_PENDING, .reason = "BeginTime", .begin = 130 * USEC_PER_SEC},
+         JOB_NEW,
+         false,
+         "its start time, in 30.0s"},
+        {{.state = SCHED_PENDING, .reason = "JobHeldUser", .held = true},
+         JOB_NEW,
+         false,
+         "whoever holds it (JobHeldUser): 'scontrol release 7' ends that"},
+        {{.state = SCHED_PENDING, .held = true},
+         JOB_ENDED,
+         true,
+         "somebody to look at it, as its policy says: 'scontrol release 7' lets it go on"},
+        {{.state = SCHED_PENDING, .reason = "BadConstraints", .constrained = true},
+         JOB_STARTING,
+         false,
+         "nodes that cannot come together (BadConstraints)"},
+        {{.state = SCHED_PENDING, .lost_node = "n2"},
+         JOB_STARTING,
+         false,
+         "node n2, which does not answer"},
+        {{.state = SCHED_FAILED, .lost_node = "n2"},
+         JOB_DECIDED,
+         false,
+         "node n2, which does not answer"},
+        {{.state = SCHED_FAILED, .completing = true},
+         JOB_DECIDED,
+         false,
+         "the scheduler, which still ends what is left of the attempt"},
+        {{.state = SCHED_FAILED}, JOB_DECIDED, false, NULL},
+    };
+    struct model *m = model_new();
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct job *j = xnew(struct job);
+        char text[320] = "";
+
+        j->scheduled = true;
+        j->state = cases[i].state;
+        j->attempt.decision.action = ACTION_RESTART;
+        j->attempt.decision.mode = j->sched.mode = MODE_ACT;
+        j->sched.look = cases[i].look;
+        j->sched.held_for_people = cases[i].held_for_people;
+        STR_COPY(j->sched.label, "7");
+        assert_int_equal(waits_for(m, j, 100 * USEC_PER_SEC, text, sizeof(text)),
+                         cases[i].waits != NULL);
+        if (cases[i].waits && !str_startswith(text, cases[i].waits))
+            fail_msg("case %zu: %s", i, text);
+        free(j);
+    }
+    model_free(m);
+}
+
 int main(void)
 {
 #define WITH_WORLD(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_job_waits_for_is_said),
         cmocka_unit_test(paths_lead_where_the_table_says),
         WITH_WORLD(other_methods_are_told),
         WITH_WORLD(the_description_has_the_routes_and_no_others),
