@@ -62,23 +62,24 @@ static json_t *request_for(const json_t *job)
                      "admin_comment");
 }
 
-static void print_released(const struct releaser *r, const char *name, const char *when,
-                           json_int_t until)
+static void print_job(const struct releaser *r, const char *name, usec_t until, bool due)
 {
+    const char *what = !due ? "stays held" : r->dry_run ? "would be released" : "is released";
+    char when[TIMESTAMP_TEXT_MAX];
     json_t *j;
 
     if (!r->json) {
-        printf("job %s %s: held by Reknit until %s\n", name,
-               r->dry_run ? "would be released" : "is released", when);
+        printf("job %s %s: held by Reknit until %s\n", name, what, timestamp_format(until, when));
         return;
     }
-    j = json_pack("{s:s, s:b, s:I}", "job", name, "released", !r->dry_run, "held_until_us", until);
+    j = json_pack("{s:s, s:b, s:b, s:I}", "job", name, "due", due, "released", due && !r->dry_run,
+                  "held_until_us", (json_int_t)until);
     json_dumpf(j, stdout, JSON_SORT_KEYS | JSON_COMPACT);
     putchar('\n');
     json_decref(j);
 }
 
-static void release(struct releaser *r, const json_t *job, usec_t until)
+static void look_at_held(struct releaser *r, const json_t *job, usec_t until, bool due)
 {
     const char *label = json_string_value(json_object_get(job, "label"));
     char when[TIMESTAMP_TEXT_MAX], name[64];
@@ -86,13 +87,28 @@ static void release(struct releaser *r, const json_t *job, usec_t until)
 
     str_sanitize(name, sizeof(name), label ? label : "?", label ? strlen(label) : 1);
     timestamp_format(until, when);
-    if (!r->dry_run && !ask_adapter(r->adapter, request_for(job), &e)) {
+    if (due && !r->dry_run && !ask_adapter(r->adapter, request_for(job), &e)) {
         r->failed++;
         log_error("job %s, held by Reknit until %s, cannot be released: %s", name, when, e.text);
         return;
     }
-    r->released++;
-    print_released(r, name, when, (json_int_t)until);
+    r->released += due;
+    print_job(r, name, until, due);
+}
+
+static void print_reservation(const struct releaser *r, const char *name)
+{
+    json_t *j;
+
+    if (!r->json) {
+        printf("reservation %s %s: its job does not need it\n", name,
+               r->dry_run ? "would be deleted" : "is deleted");
+        return;
+    }
+    j = json_pack("{s:s, s:b}", "reservation", name, "released", !r->dry_run);
+    json_dumpf(j, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+    putchar('\n');
+    json_decref(j);
 }
 
 static void give_back(struct releaser *r, const json_t *reservation)
@@ -112,8 +128,7 @@ static void give_back(struct releaser *r, const json_t *reservation)
         return;
     }
     r->released++;
-    printf("reservation %s %s: its job does not need it\n", name,
-           r->dry_run ? "would be deleted" : "is deleted");
+    print_reservation(r, name);
 }
 
 static void give_back_all(struct releaser *r, const json_t *jobs)
@@ -134,6 +149,21 @@ static void give_back_all(struct releaser *r, const json_t *jobs)
     json_decref(list);
 }
 
+/* Others are not shown the notes: they would see nothing that is held. */
+static bool may_see(struct releaser *r)
+{
+    const json_t *answer = ask_adapter(r->adapter, json_pack("{s:s}", "op", "config"), NULL);
+    const json_t *config = json_object_get(answer, "config");
+    const char *user = json_string_value(json_object_get(config, "user"));
+    char name[64];
+
+    if (geteuid() == 0 || !config || json_is_true(json_object_get(config, "operator")))
+        return true;
+    str_sanitize(name, sizeof(name), user ? user : "?", user ? strlen(user) : 1);
+    log_error("%s is neither root nor SlurmUser, and does not see what Reknit holds", name);
+    return false;
+}
+
 static int release_all(struct releaser *r)
 {
     json_t *jobs, *job;
@@ -150,23 +180,28 @@ static int release_all(struct releaser *r)
     json_array_foreach (jobs, i, job) {
         json_int_t until = held_until(job);
 
-        if (until > 0 && until < now / USEC_PER_SEC)
-            release(r, job, until * USEC_PER_SEC);
+        if (until > 0)
+            look_at_held(r, job, until * USEC_PER_SEC, until < now / USEC_PER_SEC);
     }
     give_back_all(r, jobs);
     json_decref(jobs);
     return r->failed > 0 ? EXIT_TROUBLE : EXIT_OK;
 }
 
-/* A configuration that is broken must not keep anything held. */
+/* A configuration that is broken must not keep anything held; one that is not there was misspelt:
+ * NULL. */
 static struct daemon_config *load(const char *path)
 {
     char drop_ins[PATH_MAX];
     bool more = daemon_config_drop_ins(path, drop_ins, sizeof(drop_ins));
     struct daemon_config *c = NULL;
     struct err e = {0};
+    int r;
 
-    if (daemon_config_load(path, more ? drop_ins : NULL, &c, &e) == 0)
+    r = daemon_config_load(path, more ? drop_ins : NULL, &c, &e);
+    if (r == -ENOENT)
+        log_error("%s", e.text);
+    if (r == 0 || r == -ENOENT)
         return c;
     log_warning("%s; going on with the built-in default", e.text);
     return daemon_config_new();
@@ -194,11 +229,13 @@ static int run_release_stale(int argc, char **argv)
     if (argv[optind])
         return usage_error("release-stale", "it takes no '%s'", argv[optind]);
     c = load(config);
+    if (!c)
+        return EXIT_TROUBLE;
     if (ask_adapter_new(c, &r.adapter, path, sizeof(path), &e) < 0) {
         log_error("the adapter does not work: %s", e.text);
         return EXIT_TROUBLE;
     }
-    status = release_all(&r);
+    status = may_see(&r) ? release_all(&r) : EXIT_TROUBLE;
     ask_adapter_free(r.adapter);
     return status;
 }
@@ -208,20 +245,20 @@ const struct verb verb_release_stale = {
     .summary = "free jobs that a reknitd which is gone still holds",
     .help = "usage: reknit release-stale [--dry-run] [--config FILE] [--format text|json]\n"
             "\n"
-            "Frees each job of the cluster that Reknit holds and should have let go by now.\n"
-            "reknitd does that itself; this is for when it is gone, and works without it. A\n"
-            "hold of Reknit's has a note in the job's AdminComment; others' holds are left\n"
-            "alone. Deletes reservations of Reknit's (reknit-JOB-RESTARTS) whose job does not\n"
-            "need them, too. reknit-release-stale.timer runs it every few minutes. It needs\n"
-            "to be SlurmUser or root.\n"
+            "Lists the jobs of the cluster that Reknit holds, and until when, and frees each\n"
+            "that it should have let go by now. reknitd does that itself; this is for when\n"
+            "it is gone, and works without it. A hold of Reknit's has a note in the job's\n"
+            "AdminComment; others' holds are left alone. Deletes reservations of Reknit's\n"
+            "(reknit-JOB-RESTARTS) whose job does not need them, too. Run by\n"
+            "reknit-release-stale.timer every few minutes. Needs to be SlurmUser or root.\n"
             "\n"
             "  --dry-run            says what it would free\n"
             "  --config FILE        reknitd's configuration, for its adapter\n"
             "                       (default: /etc/reknit/reknitd.yaml)\n"
-            "  --format text|json   json: one object for each job\n"
+            "  --format text|json   json: one object for each job and reservation\n"
             "\n"
-            "Exit status: 0 done, 1 a job could not be freed or the scheduler not be asked,\n"
-            "2 wrong usage.\n",
+            "Exit status: 0 done, 1 a job could not be freed, the scheduler not be asked, or\n"
+            "its user may not see what is held, 2 wrong usage.\n",
     .options = options,
     .run = run_release_stale,
 };

@@ -2,6 +2,7 @@
 """reknit release-stale: frees what Reknit holds too long, and nothing else."""
 
 import json
+import os
 import time
 
 import cluster as cluster_module
@@ -37,17 +38,20 @@ def test_only_our_holds_that_are_past_are_freed(release, world):
     dry = release("--dry-run")
     assert dry.returncode == 0 and dry.stdout.startswith(f"job {stale} would be released: held by Reknit until ")
     assert world.job(stale)["held"]
-    told = json.loads(release("--dry-run", "--format", "json").stdout)
-    assert told["job"] == stale and told["released"] is False and told["held_until_us"] % 1000000 == 0
+    told = [json.loads(line) for line in release("--dry-run", "--format", "json").stdout.splitlines()]
+    assert [(t["job"], t["due"], t["released"]) for t in told] == [(stale, True, False), (early, False, False)]
+    assert all(t["held_until_us"] % 1000000 == 0 for t in told)
     done = release()
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("\n") == 1 and done.stdout.startswith(f"job {stale} is released: ")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 and lines[0].startswith(f"job {stale} is released: ")
+    assert lines[1].startswith(f"job {early} stays held: held by Reknit until ")
     assert not world.job(stale)["held"]
     assert json.loads(world.job(stale)["admin_comment"]) == {"other": "stays"}
     for job in (theirs, nobody, early, *strange):
         assert world.job(job)["held"], job
     assert world.job(free)["admin_comment"] != ""
-    assert release().stdout == ""
+    assert release().stdout.splitlines() == lines[1:]
 
 
 def test_a_job_that_cannot_be_freed_does_not_keep_others_held(release, world):
@@ -63,6 +67,24 @@ def test_a_scheduler_that_does_not_answer(release, world):
     world.break_next("jobs", "error", error="unreachable", text="down")
     done = release()
     assert done.returncode == 1 and "the jobs cannot be listed" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="asks as another user")
+def test_who_sees_no_notes_is_told_so(reknit, open_path, world):
+    world.config["operator"] = None  # as Slurm, of a user who is not its own
+    world.config["user"] = "nobody"
+    world.dir.chmod(0o755)
+    world.socket.chmod(0o666)
+    config = open_path / "reknitd.yaml"
+    config.write_text(json.dumps({"adapter": {"command": [str(c) for c in world.command]}}))
+    done = reknit("release-stale", "--config", config, user=65534)
+    assert done.returncode == 1 and done.stdout == ""
+    assert "nobody is neither root nor SlurmUser" in done.stderr
+
+
+def test_a_configuration_that_is_not_there(reknit, tmp_path):
+    done = reknit("release-stale", "--config", tmp_path / "misspelt.yaml")
+    assert done.returncode == 1 and "misspelt.yaml: No such file or directory" in done.stderr
 
 
 def test_an_adapter_that_does_not_start(reknit, tmp_path):
