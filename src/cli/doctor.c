@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/json.h"
 #include "cli/options.h"
+#include "cli/table.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,7 +18,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 extern const struct verb verb_doctor;
 
@@ -91,21 +91,11 @@ static unsigned count(const struct doctor *d, enum doctor_state state)
     return n;
 }
 
-/* Of a terminal; elsewhere a finding is one line, so that grep finds it whole. */
-static size_t columns(void)
-{
-    struct winsize w;
-
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0)
-        return SIZE_MAX;
-    return w.ws_col > 60 ? w.ws_col : 60;
-}
-
 #define INDENT 21
 
 static void print_text(const char *lead, const char *text)
 {
-    size_t most = columns(), left = strlen(text);
+    size_t most = table_screen(stdout), left = strlen(text);
 
     printf("%-*s", INDENT, lead);
     while (left > 0) {
@@ -153,7 +143,7 @@ static void print_json(const struct doctor *d)
     for (int s = 0; s < DOCTOR_MAX; s++)
         json_object_set_new(root, doctor_state_name((enum doctor_state)s),
                             json_integer(count(d, (enum doctor_state)s)));
-    json_dumpf(root, stdout, JSON_INDENT(2));
+    json_dumpf(root, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(root);
 }

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -196,15 +197,17 @@ static void look_at_its_config(struct doctor *d, const json_t *health)
 
 void doctor_daemon(struct doctor *d)
 {
+    const char *named = getenv("REKNIT_SOCKET"); /* as for all that ask reknitd */
+    const char *path = named && *named ? named : d->config->api.socket;
     json_t *health = NULL;
-    int r = get(d->config->api.socket, "/v1/health", &health);
+    int r = get(path, "/v1/health", &health);
 
     if (r == -ENOENT || r == -ECONNREFUSED) {
         doctor_row(d, DOCTOR_FAIL, "reknitd", "systemctl start reknitd", "it does not run (%s)",
-                   d->config->api.socket);
+                   path);
     } else if (r < 0) {
-        doctor_row(d, DOCTOR_FAIL, "reknitd", "see its log: journalctl -u reknitd", "%s: %s",
-                   d->config->api.socket, strerror(-r));
+        doctor_row(d, DOCTOR_FAIL, "reknitd", "see its log: journalctl -u reknitd", "%s: %s", path,
+                   strerror(-r));
     } else {
         look_at_self(d, health);
         look_at_its_links(d, health);

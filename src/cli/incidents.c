@@ -105,7 +105,7 @@ static int list(const struct query *r)
     if (error < 0)
         log_error("%s", e.text);
     else if (!r->json && l.n > 0)
-        table_print(&l.table, (size_t)report_style_of(stdout).width, print_line, NULL);
+        table_print(&l.table, table_screen(stdout), print_line, NULL);
     else if (!r->json)
         puts("no incidents yet");
     table_done(&l.table);

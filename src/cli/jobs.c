@@ -170,7 +170,7 @@ static void print_rows(const struct jobs *jobs)
         for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
             strbuf_adds(table_cell(&t), cells[i]);
     }
-    table_print(&t, (size_t)report_style_of(stdout).width, print_line, NULL);
+    table_print(&t, table_screen(stdout), print_line, NULL);
 }
 
 static void print_all(struct jobs *jobs)
@@ -252,7 +252,7 @@ static int list_cluster(bool json, bool below, size_t *ret_n)
         log_error("%s", e.text);
     } else if (!json && l.n > 0) {
         puts(below ? "\non the cluster:" : "on the cluster:");
-        table_print(&l.table, (size_t)report_style_of(stdout).width, print_line, NULL);
+        table_print(&l.table, table_screen(stdout), print_line, NULL);
     }
     table_done(&l.table);
     *ret_n = l.n;

@@ -238,7 +238,7 @@ static void print_line(void *ctx, const char *text)
 
 static void print_table(struct table *t)
 {
-    table_print(t, (size_t)report_style_of(stdout).width, print_line, NULL);
+    table_print(t, table_screen(stdout), print_line, NULL);
     table_done(t);
 }
 

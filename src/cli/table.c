@@ -3,8 +3,10 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <sys/ioctl.h>
 
-#define GAP 2 /* between columns */
+#define GAP        2 /* between columns */
+#define SCREEN_MIN 60
 
 struct layout {
     size_t widths[TABLE_COLUMNS_MAX];
@@ -108,6 +110,15 @@ static void add_row(const struct table *t, const struct layout *l, size_t row, s
         }
         add_cell(text, l->widths[c], t->right >> c & 1, c + 1 == t->columns, out);
     }
+}
+
+size_t table_screen(FILE *out)
+{
+    struct winsize w;
+
+    if (ioctl(fileno(out), TIOCGWINSZ, &w) < 0 || w.ws_col == 0)
+        return SIZE_MAX;
+    return w.ws_col > SCREEN_MIN ? w.ws_col : SCREEN_MIN;
 }
 
 void table_print(const struct table *t, size_t width, void (*line)(void *ctx, const char *text),

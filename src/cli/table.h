@@ -7,6 +7,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 
+#include <stdio.h>
+
 #define TABLE_COLUMNS_MAX 8
 
 struct table {
@@ -23,6 +25,8 @@ void table_done(struct table *t);
 #define _cleanup_table_ __attribute__((cleanup(table_done)))
 
 struct strbuf *table_cell(struct table *t); /* the next one, to be filled */
+/* Columns of the terminal that out is; elsewhere SIZE_MAX: programs read whole lines. */
+size_t table_screen(FILE *out);
 void table_print(const struct table *t, size_t width, void (*line)(void *ctx, const char *text),
                  void *ctx);
 
