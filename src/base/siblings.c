@@ -27,10 +27,12 @@ static int own_folder(char ret[PATH_MAX])
 
 int sibling_find(const char *name, char *ret, size_t size)
 {
-    /* beside it; from bin, sbin and libexec/reknit to each other; the build folder's bin */
+    /* beside it; from bin, sbin and libexec/reknit to each other; the build folder's bin; plugins
+     */
     static const char libexec[] = "../" REKNIT_LIBEXEC; /* clang doubts it within a list */
+    static const char lib[] = "../" REKNIT_LIB;
     static const char *const ways[] = {
-        ".", libexec, "../sbin", "../bin", "../../sbin", "../../bin",
+        ".", libexec, "../sbin", "../bin", "../../sbin", "../../bin", lib,
     };
     char own[PATH_MAX], path[PATH_MAX];
     int r = own_folder(own);

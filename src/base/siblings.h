@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-/* The absolute path of that program: 0, or -ENOENT with the place where it should be. */
+/* The absolute path of that program, or plugin of another's: 0, or -ENOENT with the place where it
+ * should be. */
 int sibling_find(const char *name, char *ret, size_t size);
 
 #endif

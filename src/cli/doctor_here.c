@@ -161,18 +161,23 @@ static void look_at_state(struct doctor *d)
 /* What of it is not Slurm's alone. */
 struct slurm_conf {
     char plugstack[PATH_MAX];
-    char munge[108]; /* socket, "" = the usual one */
+    char plugins[PATH_MAX]; /* folders, between colons; "" = where Slurm was built for */
+    char munge[108];        /* socket, "" = the usual one */
 };
 
 static void read_conf_line(struct slurm_conf *c, const char *line)
 {
-    static const char plugstack[] = "PlugStackConfig=", auth[] = "AuthInfo=", at[] = "socket=";
+    static const char plugstack[] = "PlugStackConfig=", plugins[] = "PluginDir=";
+    static const char auth[] = "AuthInfo=", at[] = "socket=";
     const char *socket;
 
     line += strspn(line, " \t");
     if (strncasecmp(line, plugstack, sizeof(plugstack) - 1) == 0) {
         line += sizeof(plugstack) - 1;
         str_copy_n(c->plugstack, sizeof(c->plugstack), line, strcspn(line, " \t\r#"));
+    } else if (strncasecmp(line, plugins, sizeof(plugins) - 1) == 0) {
+        line += sizeof(plugins) - 1;
+        str_copy_n(c->plugins, sizeof(c->plugins), line, strcspn(line, " \t\r#"));
     } else if (strncasecmp(line, auth, sizeof(auth) - 1) == 0 && (socket = strstr(line, at))) {
         socket += sizeof(at) - 1;
         str_copy_n(c->munge, sizeof(c->munge), socket, strcspn(socket, ", \t\r#"));
@@ -237,6 +242,7 @@ enum plugin { PLUGIN_ABSENT, PLUGIN_OPTIONAL, PLUGIN_REQUIRED };
 struct plugstack {
     unsigned files; /* read so far */
     enum plugin plugin;
+    char named[PATH_MAX]; /* its path, or its name alone */
 };
 
 static void read_plugstack(struct plugstack *p, const char *path);
@@ -252,6 +258,12 @@ static void include(struct plugstack *p, const char *pattern)
     globfree(&found);
 }
 
+static void take_plugin(struct plugstack *p, const char *word, const char *named)
+{
+    p->plugin = streq(word, "required") ? PLUGIN_REQUIRED : PLUGIN_OPTIONAL;
+    STR_COPY(p->named, named);
+}
+
 static void read_plugstack_line(struct plugstack *p, char *line)
 {
     char *save, *word;
@@ -264,7 +276,7 @@ static void read_plugstack_line(struct plugstack *p, char *line)
     if (line && streq(word, "include"))
         include(p, line);
     else if (line && (str_endswith(line, "/" PLUGIN) || streq(line, PLUGIN)))
-        p->plugin = streq(word, "required") ? PLUGIN_REQUIRED : PLUGIN_OPTIONAL;
+        take_plugin(p, word, line);
 }
 
 static void read_plugstack(struct plugstack *p, const char *path)
@@ -278,21 +290,69 @@ static void read_plugstack(struct plugstack *p, const char *path)
         read_plugstack_line(p, line);
 }
 
+static bool is_in(const char *pattern)
+{
+    glob_t found;
+    bool any = glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0;
+
+    globfree(&found);
+    return any;
+}
+
+/* Where Slurm looks for one that is named without its folder: where slurm.conf says; else in a
+ * folder that is known to Slurm alone, so in all that it may be. */
+static bool is_in_plugin_dir(const char *folders)
+{
+    static const char usual[] = "/usr/lib/slurm*:/usr/lib/*/slurm*:/usr/lib64/slurm*:"
+                                "/usr/local/lib/slurm*:/usr/local/lib/*/slurm*:/opt/*/lib*/slurm*";
+    char pattern[PATH_MAX];
+
+    for (const char *at = *folders ? folders : usual; *at;) {
+        size_t n = strcspn(at, ":");
+
+        STR_PRINTF(pattern, "%.*s/" PLUGIN, (int)n, at);
+        if (is_in(pattern))
+            return true;
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
+
+static void look_at_plugin_file(struct doctor *d, const struct slurm_conf *conf,
+                                const struct plugstack *p, const char *line)
+{
+    bool there =
+        strchr(p->named, '/') ? access(p->named, R_OK) == 0 : is_in_plugin_dir(conf->plugins);
+
+    if (there)
+        doctor_row(d, DOCTOR_OK, "plugin", NULL, "%s says 'optional %s'", conf->plugstack,
+                   p->named);
+    else
+        doctor_row(d, DOCTOR_WARN, "plugin", line, "%s says 'optional %s', which is not %s",
+                   conf->plugstack, p->named,
+                   strchr(p->named, '/') ? "there" : "in Slurm's PluginDir");
+}
+
 static void look_at_plugin(struct doctor *d, const struct slurm_conf *conf)
 {
+    char file[PATH_MAX], line[PATH_MAX + 64];
     const char *path = conf->plugstack;
     struct plugstack p = {0};
 
+    if (sibling_find(PLUGIN, file, sizeof(file)) == 0)
+        STR_PRINTF(line, "'optional %s' in it, on every node that has that file", file);
+    else
+        STR_PRINTF(line, "'optional " PLUGIN "' in it on every node, with its folder");
     read_plugstack(&p, path);
     if (p.plugin == PLUGIN_REQUIRED)
         doctor_row(d, DOCTOR_FAIL, "plugin",
                    "write 'optional': where it is missing, 'required' makes every sbatch fail",
                    "%s says 'required " PLUGIN "'", path);
     else if (p.plugin == PLUGIN_ABSENT)
-        doctor_row(d, DOCTOR_SKIP, "plugin", "add 'optional " PLUGIN "' to it on every node",
+        doctor_row(d, DOCTOR_SKIP, "plugin", line,
                    "%s does not name " PLUGIN ": tasks that die are noticed one poll later", path);
     else
-        doctor_row(d, DOCTOR_OK, "plugin", NULL, "%s says 'optional " PLUGIN "'", path);
+        look_at_plugin_file(d, conf, &p, line);
 }
 
 void doctor_here(struct doctor *d)

@@ -57,7 +57,8 @@ class Site:
         self.program("munge", "echo MUNGE:credential:")
         self.program("unmunge", "read x; test $x = MUNGE:credential:")
         (path / "slurm.conf").write_text("ClusterName=x\n")
-        (path / "plugstack.conf").write_text("optional /usr/lib/spank_reknit.so\n")
+        (path / "spank_reknit.so").write_bytes(b"")
+        (path / "plugstack.conf").write_text(f"optional {path}/spank_reknit.so\n")
         self.env = {"PATH": f"{path}/bin:/usr/bin:/bin", "SLURM_CONF": f"{path}/slurm.conf"}
         self.config = {"adapter": {"command": [str(w) for w in world.command]}, "state_dir": str(path),
                        "spawner": "", "api": {"socket": f"{path}/api"}, "log_level": "info"}
@@ -73,7 +74,7 @@ class Site:
         config = self.path / "reknitd.yaml"
         config.write_text(json.dumps(self.config))  # is YAML too
         done = self.reknit("doctor", "--config", config, "--format", "json", env=self.env)
-        told = json.loads(done.stdout)
+        told = self.told = json.loads(done.stdout)
         rows = {row["check"]: row for row in told["checks"]}
         states = [row["state"] for row in told["checks"]]
         assert {s: told[s] for s in ("ok", "skip", "warn", "fail")} == \
@@ -179,11 +180,12 @@ def test_an_adapter_that_dies_when_asked(site, world):
 
 def test_comments_that_ask_in_vain(site, world):
     world.submit(comment="reknit:nope", runs=[(600, "completed", 0)])
-    world.submit(comment='{"reknit": {"mode": "\x1b[1m"}}', runs=[(600, "completed", 0)])
-    row = site.row("comments")
-    assert row["state"] == "warn"
-    assert row["found"] == "of 2, something is not granted or not understood; " \
-                           "job 1: there is no policy nope: standard holds"
+    world.submit(comment='{"reknit": {"mode": "atc"}}', runs=[(600, "completed", 0)])
+    site.doctor()
+    rows = [row for row in site.told["checks"] if row["check"] == "comments"]
+    assert [(row["state"], row["found"]) for row in rows] == [
+        ("warn", "job 1, mode observe: there is no mode or policy nope: standard holds"),
+        ("warn", "job 2, mode observe: comment: mode is none of off, observe, propose, act")]
 
 
 @HOW_ROOT
@@ -233,20 +235,33 @@ def test_munge_is_asked_where_slurm_asks_it(site):
     ("# optional spank_reknit.so\noptional other.so\n", "skip"),
     ("required /x/spank_reknit.so\n", "fail"),
     ("include DIR/stack.d/*\n", "ok"),
+    ("optional /nowhere/spank_reknit.so\n", "warn"),
+    ("optional spank_reknit.so\n", "warn"),
     ("include DIR/plugstack.conf\n", "skip"),
 ])
 def test_the_plugin(site, conf, state):
     (site.path / "stack.d").mkdir()
-    (site.path / "stack.d/reknit.conf").write_text("optional\tspank_reknit.so  socket=/x\n")
+    (site.path / "stack.d/reknit.conf").write_text(f"optional\t{site.path}/spank_reknit.so  socket=/x\n")
+    (site.path / "slurm.conf").write_text("PluginDir=/nowhere:/else\n")
     (site.path / "plugstack.conf").write_text(conf.replace("DIR", str(site.path)))
     row = site.row("plugin")
     assert row["state"] == state, row
+    if state == "ok":
+        assert f"'optional {site.path}/spank_reknit.so'" in row["found"]
+    elif "required" not in conf and "plugstack" not in conf:
+        assert re.match("'optional .*spank_reknit.so' in it", row["mend"])
 
 
 def test_the_plugin_where_slurm_looks_for_it(site):
     (site.path / "other").write_text("required spank_reknit.so\n")
     (site.path / "slurm.conf").write_text(f"plugstackconfig={site.path}/other\n")
     assert site.row("plugin")["state"] == "fail"
+
+
+def test_the_plugin_in_slurms_own_folder(site):
+    (site.path / "plugstack.conf").write_text("optional spank_reknit.so\n")
+    (site.path / "slurm.conf").write_text(f"PluginDir=/nowhere:{site.path}\n")
+    assert site.row("plugin")["state"] == "ok"
 
 
 def test_a_configuration_that_is_broken(site):
