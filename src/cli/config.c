@@ -155,11 +155,12 @@ static int what_is_found(bool show)
     const char *policy = policy_find(found, sizeof(found)) == 0 ? found : NULL;
     int r = EXIT_OK;
 
-    if (show)
-        return show_policy(policy);
-    if (access(DAEMON_CONFIG_PATH, F_OK) == 0 || access(DAEMON_CONFIG_DROP_INS, F_OK) == 0)
-        r = check_daemon(DAEMON_CONFIG_PATH);
-    return check_policy(policy) == EXIT_OK ? r : EXIT_TROUBLE;
+    if (access(DAEMON_CONFIG_PATH, F_OK) == 0 || access(DAEMON_CONFIG_DROP_INS, F_OK) == 0) {
+        r = show ? show_daemon(DAEMON_CONFIG_PATH) : check_daemon(DAEMON_CONFIG_PATH);
+        if (show)
+            puts("---"); /* YAML's own: another document */
+    }
+    return (show ? show_policy(policy) : check_policy(policy)) == EXIT_OK ? r : EXIT_TROUBLE;
 }
 
 static int run_config(int argc, char **argv)
@@ -193,8 +194,8 @@ const struct verb verb_config = {
             "\n"
             "Without FILE: the policy that 'reknit run' uses when it is given none, the first\n"
             "of $XDG_CONFIG_HOME/reknit/policy.yaml (or ~/.config/reknit/policy.yaml) and\n"
-            "/etc/reknit/policy.yaml, else the built-in default. 'check' checks\n"
-            "/etc/reknit/reknitd.yaml too, where there is one.\n"
+            "/etc/reknit/policy.yaml, else the built-in default; and before it, where there is\n"
+            "one, /etc/reknit/reknitd.yaml.\n"
             "\n"
             "Exit status: 0 sound, 1 not sound or not readable, 2 wrong usage.\n",
     .options = options,
