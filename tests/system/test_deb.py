@@ -90,6 +90,11 @@ def test_sums_cover_every_file(unpacked):
 def test_documents_are_where_they_are_looked_for(unpacked):
     doc = unpacked / "usr/share/doc/reknit"
     assert {"copyright", "reknitd.yaml", "policy.yaml"} <= {p.name for p in doc.iterdir()}
+    texts = list(doc.rglob("*.md"))
+    assert {"README.md", "docs/CLUSTER.md", "docs/AGENT.md"} <= {str(p.relative_to(doc)) for p in texts}
+    for path in texts:
+        for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", path.read_text()):
+            assert (path.parent / link).exists(), (path, link)
     pages = list((unpacked / "usr/share/man").rglob("*.?"))
     assert pages == [] and len(list((unpacked / "usr/share/man").rglob("*.gz"))) > 8
     assert (unpacked / "DEBIAN/conffiles").read_text() == "/etc/reknit/reknitd.yaml\n"
