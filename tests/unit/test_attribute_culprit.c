@@ -224,6 +224,15 @@ static void test_what_explains_a_death_is_quoted_before_its_witness(void **state
     assert_null(strstr(s->in.summary, "was the first to end"));
 }
 
+static void test_a_witness_is_quoted_before_the_wailing(void **state)
+{
+    struct story *s = *state;
+
+    task_is_killed(s);
+    say(s, "pt.gloo_closed", ROLE_CASCADE, CAUSE_NETWORK, 30, 0);
+    assert_non_null(strstr(judge(s)->summary, "task 1 on n2 was the first to end"));
+}
+
 /* Tasks and ranks: one launcher a node, of two nodes with four ranks each. */
 
 static void lay_out(struct story *s, const char *node, const char *tasks, int64_t all)
@@ -365,6 +374,7 @@ int main(void)
         STORY_TEST(test_a_voted_address_is_given_its_node),
         STORY_TEST(test_hearsay_names_nobody_where_connections_broke),
         STORY_TEST(test_soft_faults_again_and_again_convict_the_device),
+        STORY_TEST(test_a_witness_is_quoted_before_the_wailing),
         STORY_TEST(test_a_launchers_task_is_no_rank),
         STORY_TEST(test_no_rank_died_where_launchers_did),
         STORY_TEST(test_a_label_says_whose_task_a_rank_is_in),

@@ -338,6 +338,19 @@ static void a_dead_task_ends_a_job_that_does_not_get_on(void **state)
     assert_int_equal(asked(w, INTENT_REQUEUE), 1); /* which ends the others */
 }
 
+static void what_is_read_late_is_no_life(void **state)
+{
+    struct world *w = *state;
+
+    world_step(w, 1);
+    task_exit(w, 2, 1);
+    world_wait(w, S);
+    world_step(w, 2); /* printed before */
+    assert_int_equal(world_count(w, EVENT_FINDING), 0);
+    world_wait(w, 20 * S);
+    assert_int_equal(world_last(w, EVENT_FINDING)->finding.finding, FINDING_CRASH);
+}
+
 static void a_job_that_gets_on_without_the_task_is_left_alone(void **state)
 {
     struct world *w = *state;
@@ -618,6 +631,7 @@ int main(void)
         IN(act, an_exclusion_expires),
         IN(act, a_node_that_fails_again_is_kept_out_again),
         IN(act, a_dead_task_ends_a_job_that_does_not_get_on),
+        IN(act, what_is_read_late_is_no_life),
         IN(act, a_job_that_gets_on_without_the_task_is_left_alone),
         IN(act, a_step_that_ended_as_a_whole_is_no_dead_task),
         IN(propose, what_recovers_before_the_approval_is_not_killed),

@@ -151,8 +151,9 @@ static const struct exit_seen *witnessed_death(const struct judge *j)
 {
     const struct exit_seen *first = NULL;
 
-    if (j->primary && (j->primary->s.layer != LAYER_SCHEDULER ||
-                       provenance_is_privileged(j->primary->s.provenance)))
+    if (j->primary && j->primary->s.role != ROLE_CASCADE &&
+        (j->primary->s.layer != LAYER_SCHEDULER ||
+         provenance_is_privileged(j->primary->s.provenance)))
         return NULL;
     VEC_FOREACH (&j->e->exits, x) {
         bool failed = x->has_code && (x->code != 0 || x->signal != 0);

@@ -49,9 +49,14 @@ void attempt_begin(struct job *j, uint32_t number, usec_t now)
     timing_next_attempt(&j->timing);
 }
 
+/* What was printed before a task died may be read a moment after it was seen to. */
+#define IN_FLIGHT (2 * USEC_PER_SEC)
+
 static void progress(struct attempt *a, usec_t now)
 {
     a->last_progress = now;
+    if (a->task_died_at != USEC_NEVER && now < a->task_died_at + IN_FLIGHT)
+        return;
     a->storage_at = a->task_died_at = USEC_NEVER;
     a->streaks = (struct streaks){.sampled = a->streaks.sampled, .last = a->streaks.last};
     if (a->suspicion != SUSPICION_NONE ||
