@@ -16,9 +16,11 @@
 
 #define PAUSE_MIN   USEC_PER_SEC
 #define PAUSE_MAX   (5 * USEC_PER_MIN)
-#define STEPS_EVERY (2 * USEC_PER_SEC) /* at most, for all jobs */
-#define AT_ONCE     16                 /* layouts */
-#define NODES_MAX   1024               /* of one: core keeps as many lists */
+#define STEPS_EVERY (2 * USEC_PER_SEC)  /* at most, for all jobs */
+#define OLD         (30 * USEC_PER_SEC) /* a pause as long as that is nothing to hurry for */
+#define OLD_EVERY   USEC_PER_MIN        /* for those alone, at most */
+#define AT_ONCE     16                  /* layouts */
+#define NODES_MAX   1024                /* of one: core keeps as many lists */
 #define STEP_NUMBER (UINT32_C(1) << 30)
 
 /* A job whose tasks are looked for. */
@@ -228,15 +230,19 @@ static void on_steps(void *ctx, enum adapter_outcome outcome, const json_t *answ
 void layouts_look(struct layouts *l)
 {
     usec_t now = mono_us();
-    bool due = false;
+    bool due = false, young = false;
 
     for (size_t i = l->jobs.n; i-- > 0;) {
-        if (!running(l, l->jobs.v[i].key))
+        const struct placed *p = &l->jobs.v[i];
+
+        if (!running(l, p->key)) {
             VEC_REMOVE(&l->jobs, i);
-        else
-            due |= l->jobs.v[i].due <= now;
+        } else if (p->due <= now) {
+            due = true;
+            young |= p->pause < OLD;
+        }
     }
-    if (!due || l->asking || now < l->asked_at + STEPS_EVERY)
+    if (!due || l->asking || now < l->asked_at + (young ? STEPS_EVERY : OLD_EVERY))
         return;
     l->asking = true;
     l->asked_at = now;

@@ -180,6 +180,7 @@ static void a_job_that_gets_on_gives_them_back(void **state)
     struct world *w = *state;
 
     reserve(w);
+    world_wait(w, 3 * S); /* sooner, it was only read late */
     world_step(w, 5);
     assert_int_equal(asked(w, INTENT_UNRESERVE), 1);
     answer(w, INTENT_UNRESERVE, OUTCOME_UNKNOWN);
