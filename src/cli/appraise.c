@@ -38,7 +38,10 @@ DEFINE_NAMES(agreement, enum agreement, agreement_names);
 struct appraise_job {
     char job[JOB_NAME_LEN];
     struct appraise_names names;
-    enum sched_state state;    /* that it was last seen in */
+    enum sched_state state; /* that it was last seen in */
+    uint32_t restarts;      /* the last time */
+    enum sched_state left;  /* that it was in before it was queued again last */
+    uint32_t lost;          /* the last attempt of which a node was lost while it ran; 0 = none */
     enum incident_class class; /* the last verdict about it */
     enum cause cause;
     char fingerprint[17];
@@ -174,6 +177,16 @@ static bool is_open(const struct appraisal *c)
     return c->after == AFTER_OPEN;
 }
 
+/* Slurm ends and queues again in one moment, which nobody sees: between two looks, the job ran and
+ * waits. Then what it met tells; a person who was as quick as that is taken for the scheduler. */
+static bool scheduler_requeued(const struct appraise_job *j, const struct appraisal *c)
+{
+    if (j->left == SCHED_NODE_FAIL || j->left == SCHED_PREEMPTED || j->left == SCHED_BOOT_FAIL)
+        return true;
+    return !sched_has_ended(j->left) && (c->cause == CAUSE_NODE_FAILURE ||
+                                         c->cause == CAUSE_PREEMPTION || j->lost == c->attempt);
+}
+
 static void take_result(struct appraise *a, const struct event *e)
 {
     struct appraisal *c = case_of(a, e->job);
@@ -187,25 +200,30 @@ static void take_result(struct appraise *a, const struct event *e)
     }
     c->requeue_failed = e->result.outcome != OUTCOME_UNKNOWN;
     if (c->requeue_failed && c->came_back && is_open(c))
-        settle(c, AFTER_REQUEUED, e->time_us);
+        settle(c, scheduler_requeued(job_of(a, e->job), c) ? AFTER_SLURM : AFTER_REQUEUED,
+               e->time_us);
 }
 
 /* What others did */
 
-static bool scheduler_requeues(enum sched_state s)
+/* That may be seen before the attempt is judged. */
+static void note_restart(struct appraise_job *j, uint32_t restarts)
 {
-    return s == SCHED_NODE_FAIL || s == SCHED_PREEMPTED || s == SCHED_BOOT_FAIL;
+    if (restarts <= j->restarts)
+        return;
+    j->left = j->state;
+    j->restarts = restarts;
 }
 
 /* The attempt after the one that was decided about exists: by whose doing? */
-static void came_back(struct appraisal *c, enum sched_state before, usec_t at)
+static void came_back(const struct appraise_job *j, struct appraisal *c, usec_t at)
 {
     if (c->came_back)
         return;
     c->came_back = true;
     if (!is_open(c) || (c->requeue != 0 && !c->requeue_failed))
         return;
-    settle(c, scheduler_requeues(before) ? AFTER_SLURM : AFTER_REQUEUED, at);
+    settle(c, scheduler_requeued(j, c) ? AFTER_SLURM : AFTER_REQUEUED, at);
 }
 
 static void was_cancelled(struct appraisal *c, uint32_t attempt, usec_t at)
@@ -225,11 +243,14 @@ static void take_look(struct appraise *a, const struct event *e)
     enum sched_state before = j->state;
     const struct look_facts *l = &e->look;
 
+    note_restart(j, l->restarts);
+    if (l->state == SCHED_RUNNING && l->lost_node[0])
+        j->lost = l->restarts + 1;
     j->state = l->state;
     if (!c)
         return;
     if (l->state != SCHED_FORGOTTEN && l->restarts >= c->attempt) {
-        came_back(c, before, e->time_us);
+        came_back(j, c, e->time_us);
         if (l->state == SCHED_CANCELLED)
             was_cancelled(c, l->restarts + 1, e->time_us);
         return;
@@ -243,10 +264,12 @@ static void take_look(struct appraise *a, const struct event *e)
 
 static void take_start(struct appraise *a, const struct event *e)
 {
+    struct appraise_job *j = job_of(a, e->job);
     struct appraisal *c = case_of(a, e->job);
 
+    note_restart(j, e->attempt - 1);
     if (c && e->attempt > c->attempt)
-        came_back(c, job_of(a, e->job)->state, e->time_us);
+        came_back(j, c, e->time_us);
 }
 
 static void take_finding(struct appraise *a, const struct event *e)

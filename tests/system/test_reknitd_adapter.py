@@ -63,7 +63,6 @@ def test_a_lost_node_that_its_user_requires_makes_no_loop(tmp_path):
         assert decision["action"] == "restart" and "requires n2" in decision["why"], decision
         wait_for(lambda: not world.job(job)["held"], "its hold is not taken back")
         record = world.job(job)
-        record = world.job(job)
         assert record["state"] == "pending" and record["eligible"] > time.time() + 300, record
         before = len(updates(world))
         settled = time.monotonic() + 3

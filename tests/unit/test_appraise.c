@@ -165,6 +165,63 @@ static void test_requeued_by_slurm(void **state)
     check(&b, DAY, AFTER_SLURM, AGREEMENT_NONE);
 }
 
+/* One that the scheduler requeued is seen to run, and then to wait, before anybody has judged it.
+ */
+static void lost(struct book *b, const char *lost_node, enum cause cause, enum sched_state last)
+{
+    struct event *e;
+
+    *b = (struct book){.now = 1000 * S};
+    seen(b, "7-1", "7", "train");
+    e = next(b, EVENT_LOOK, 1);
+    e->look.state = SCHED_RUNNING;
+    STR_COPY(e->look.lost_node, lost_node);
+    appraise_add(&b->a, e);
+    if (last != SCHED_RUNNING)
+        look(b, last, 0);
+    look(b, SCHED_PENDING, 1);
+    verdict(b, 1, cause, "aa");
+    decide(b, 1, ACTION_RESTART);
+    look(b, SCHED_PENDING, 1);
+}
+
+static void test_requeued_by_slurm_at_once(void **state)
+{
+    struct book b;
+
+    lost(&b, "", CAUSE_NODE_FAILURE, SCHED_RUNNING);
+    check(&b, DAY, AFTER_SLURM, AGREEMENT_NONE);
+    lost(&b, "", CAUSE_PREEMPTION, SCHED_RUNNING);
+    check(&b, DAY, AFTER_SLURM, AGREEMENT_NONE);
+    lost(&b, "n2", CAUSE_UNKNOWN, SCHED_RUNNING);
+    check(&b, DAY, AFTER_SLURM, AGREEMENT_NONE);
+    lost(&b, "", CAUSE_UNKNOWN, SCHED_PREEMPTED);
+    check(&b, DAY, AFTER_SLURM, AGREEMENT_NONE);
+    /* people: of a job that only ran slowly, and of one that had ended */
+    lost(&b, "", CAUSE_NETWORK, SCHED_RUNNING);
+    check(&b, DAY, AFTER_REQUEUED, AGREEMENT_YES);
+    lost(&b, "n2", CAUSE_NODE_FAILURE, SCHED_FAILED);
+    check(&b, DAY, AFTER_REQUEUED, AGREEMENT_YES);
+}
+
+/* What a lost node did to the attempt before is no sign of what became of this one. */
+static void test_requeued_by_people_after_slurm(void **state)
+{
+    struct book b;
+
+    lost(&b, "n2", CAUSE_NODE_FAILURE, SCHED_RUNNING);
+    look(&b, SCHED_RUNNING, 1);
+    look(&b, SCHED_FAILED, 1);
+    verdict(&b, 2, CAUSE_NETWORK, "bb");
+    decide(&b, 2, ACTION_RESTART);
+    look(&b, SCHED_PENDING, 2);
+    appraise_end(&b.a, b.now + DAY);
+    assert_int_equal(b.a.cases.n, 2);
+    assert_int_equal(b.a.cases.v[0].after, AFTER_SLURM);
+    assert_int_equal(b.a.cases.v[1].after, AFTER_REQUEUED);
+    appraise_done(&b.a);
+}
+
 static void test_done_by_reknit(void **state)
 {
     struct book b;
@@ -356,6 +413,8 @@ int main(void)
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_requeued),
         cmocka_unit_test(test_requeued_by_slurm),
+        cmocka_unit_test(test_requeued_by_slurm_at_once),
+        cmocka_unit_test(test_requeued_by_people_after_slurm),
         cmocka_unit_test(test_done_by_reknit),
         cmocka_unit_test(test_submitted_again),
         cmocka_unit_test(test_an_array_does_not_submit_itself_again),
