@@ -282,7 +282,7 @@ static void fill_kept_out(struct sheet *s)
 
     VEC_FOREACH (&s->m->jobs, j)
         for (uint32_t i = 0; i < (*j)->sched.n_kept; i++)
-            n += (*j)->sched.kept[i].until > s->m->now;
+            n += sched_keeps_out(s->m, *j, i);
     sample(s, "", NULL, n);
 }
 

@@ -63,7 +63,7 @@ static json_t *list_kept_out(const struct store *store, const struct asker *who,
         const struct job *j = *at;
 
         for (uint32_t i = 0; access_sees(who, j->sched.uid) && i < j->sched.n_kept; i++)
-            if (streq(j->sched.kept[i].node, node) && j->sched.kept[i].until > m->now &&
+            if (streq(j->sched.kept[i].node, node) && sched_keeps_out(m, j, i) &&
                 json_array_size(list) < PAGE_MAX)
                 json_array_append_new(list, json_pack("{s:s, s:I}", "job", j->name, "until_us",
                                                       (json_int_t)j->sched.kept[i].until));

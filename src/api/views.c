@@ -194,12 +194,13 @@ static void add_attempt(json_t *v, const struct model *m, const struct job *j)
         json_object_set_new(v, "decision", view_last_decision(m, j));
 }
 
-static json_t *view_kept_out(const struct model *m, const struct sched *s)
+static json_t *view_kept_out(const struct model *m, const struct job *j)
 {
+    const struct sched *s = &j->sched;
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < s->n_kept; i++)
-        if (s->kept[i].until > m->now) {
+        if (sched_keeps_out(m, j, i)) {
             json_t *k = json_object();
 
             view_text(k, "node", s->kept[i].node);
@@ -264,7 +265,7 @@ json_t *view_job(const struct store *store, const struct job *j)
     add_look(v, &s->look);
     add_wait(v, m, j, store_now(store));
     add_attempt(v, m, j);
-    json_object_set_new(v, "kept_out", view_kept_out(m, s));
+    json_object_set_new(v, "kept_out", view_kept_out(m, j));
     return v;
 }
 

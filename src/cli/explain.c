@@ -361,13 +361,24 @@ static int explain(const char *name, uint32_t number, bool json)
     return EXIT_OK;
 }
 
+static void show_nodes(const struct page *p, const char *label, const json_t *list,
+                       const char *member)
+{
+    _cleanup_strbuf_ struct strbuf out = {0};
+    json_t *v;
+    size_t i;
+
+    json_array_foreach (list, i, v)
+        strbuf_addf(&out, "%s%s", i > 0 ? ", " : "",
+                    member ? cluster_text(v, member) : json_string_value(v));
+    if (out.len > 0)
+        entry(p, label, strbuf_str(&out));
+}
+
 /* How a job of the cluster stands, and why nothing is done about it, if so. */
 static void show_now(const struct page *p, const json_t *job)
 {
     const json_t *d = json_object_get(job, "decision"), *kept = json_object_get(job, "kept_out");
-    _cleanup_strbuf_ struct strbuf out = {0};
-    json_t *k;
-    size_t i;
 
     putchar('\n');
     entryf(p, "now", "%s%s%s%s, mode %s", cluster_text(job, "phase"),
@@ -380,10 +391,9 @@ static void show_now(const struct page *p, const json_t *job)
     if (streq(cluster_text(d, "proposal"), "open"))
         entryf(p, "next", "'reknit approve %s' or 'reknit reject %s'", cluster_text(job, "key"),
                cluster_text(job, "key"));
-    json_array_foreach (kept, i, k)
-        strbuf_addf(&out, "%s%s", i > 0 ? ", " : "", cluster_text(k, "node"));
-    if (out.len > 0)
-        entry(p, "kept out", strbuf_str(&out));
+    show_nodes(p, "kept out", kept, "node");
+    if (cluster_text(d, "held_back")[0] && json_array_size(kept) == 0)
+        show_nodes(p, "would keep out", json_object_get(d, "nodes"), NULL);
 }
 
 static void show_cluster_text(struct story *s, struct story_run *run, const json_t *job)

@@ -403,6 +403,126 @@ static void what_was_over_before_is_judged_and_proposed(void **state)
 
 /* A share of the cluster */
 
+/* It waits, and runs, without n2. */
+static void restart_without_n2(struct world *w)
+{
+    struct look_facts l = facts_of(SCHED_PENDING, w->attempt);
+
+    l.n_kept_out = 1;
+    STR_COPY(l.kept_out[0], "n2");
+    grant_requeue(w, 0);
+    answer(w, INTENT_AMEND, OUTCOME_DONE);
+    look_at(w, l);
+    l.state = SCHED_RUNNING;
+    STR_COPY(l.nodes, "n[1,3-5]");
+    look_at(w, l);
+    world_start(w);
+}
+
+/* As another job sees it, which n7 fails: one node is all that may be kept out. */
+static void check_share(struct world *w, bool is_used_up)
+{
+    struct job_facts facts = {.scheduled = true};
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+
+    STR_COPY(w->job, "other");
+    w->attempt = 0;
+    world_seen(w, &facts);
+    set_mode(w, MODE_ACT);
+    STR_COPY(l.nodes, "n[7-9]");
+    look_at(w, l);
+    world_start(w);
+    blame_node(w, "n7");
+    l.state = SCHED_FAILED;
+    look_at(w, l);
+    world_die(w, 1);
+    world_wait(w, S);
+    assert_int_equal(world_decision(w)->n_nodes, !is_used_up);
+    assert_int_equal(strstr(world_decision(w)->why, "max_excluded") != NULL, is_used_up);
+}
+
+static void let_one_be_kept_out(struct world *w)
+{
+    set_brakes(w, (struct brakes){.early_start = 2 * S,
+                                  .exclusion_life = 3 * USEC_PER_HOUR,
+                                  .exclusions_per_node_hour = 1,
+                                  .max_excluded = 1});
+}
+
+static void an_exclusion_counts_while_its_job_lives(void **state)
+{
+    struct world *w = *state;
+
+    let_one_be_kept_out(w);
+    fail_with_node(w, "n2");
+    restart_without_n2(w);
+    assert_true(sched_keeps_out(core_model(w->core), world_job(w), 0));
+    check_share(w, true);
+}
+
+static void one_that_is_about_to_be_made_counts(void **state)
+{
+    struct world *w = *state;
+
+    let_one_be_kept_out(w);
+    fail_with_node(w, "n2");
+    check_share(w, true);
+}
+
+static void one_of_a_job_that_completed_does_not(void **state)
+{
+    struct world *w = *state;
+
+    let_one_be_kept_out(w);
+    fail_with_node(w, "n2");
+    restart_without_n2(w);
+    end_attempt(w, SCHED_COMPLETED, 0);
+    world_wait(w, MIN);
+    assert_false(sched_keeps_out(core_model(w->core), world_job(w), 0));
+    check_share(w, false);
+}
+
+static void one_of_a_job_that_was_cancelled_does_not(void **state)
+{
+    struct world *w = *state;
+
+    let_one_be_kept_out(w);
+    fail_with_node(w, "n2");
+    restart_without_n2(w);
+    operate(w, REQUEST_INTERRUPT, 0);
+    end_attempt(w, SCHED_CANCELLED, -1);
+    world_wait(w, MIN);
+    check_share(w, false);
+}
+
+/* In observe, or before somebody approves: nor is it a deed of the node's. */
+static void one_that_is_only_thought_of_does_not(void **state)
+{
+    struct world *w = *state;
+
+    let_one_be_kept_out(w);
+    fail_with_node(w, "n2");
+    assert_int_equal(world_decision(w)->n_nodes, 1);
+    assert_false(sched_keeps_out(core_model(w->core), world_job(w), 0));
+    assert_true(model_room_at(core_model(w->core), DEED_EXCLUDED, "n2", USEC_PER_HOUR, 1) <=
+                w->now);
+    check_share(w, false);
+}
+
+static void one_that_was_approved_counts(void **state)
+{
+    struct world *w = *state;
+
+    let_one_be_kept_out(w);
+    fail_with_node(w, "n2");
+    operate(w, REQUEST_APPROVE, decision_seq(w));
+    assert_true(sched_keeps_out(core_model(w->core), world_job(w), 0));
+    restart_without_n2(w);
+    assert_true(sched_keeps_out(core_model(w->core), world_job(w), 0));
+    assert_true(model_room_at(core_model(w->core), DEED_EXCLUDED, "n2", USEC_PER_HOUR, 1) > w->now);
+    check_share(w, true);
+}
+
 static void so_many_nodes_are_kept_out_and_no_more(void **state)
 {
     struct world *w = *state;
@@ -452,6 +572,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_over_before_is_judged_and_proposed, over_before,
                                         world_teardown),
         IN(act, so_many_nodes_are_kept_out_and_no_more),
+        IN(act, an_exclusion_counts_while_its_job_lives),
+        IN(act, one_that_is_about_to_be_made_counts),
+        IN(act, one_of_a_job_that_completed_does_not),
+        IN(act, one_of_a_job_that_was_cancelled_does_not),
+        IN(observe, one_that_is_only_thought_of_does_not),
+        IN(propose, one_that_is_only_thought_of_does_not),
+        IN(propose, one_that_was_approved_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,6 @@
 #include <string.h>
 
 #define TRIES_MAX    3
-#define NODES_TRIES  4 /* to have nodes kept out */
 #define AMENDS_MAX   6
 #define REVERT_PAUSE (5 * USEC_PER_MIN) /* between tries to take exclusions back, behind those */
 #define START_SLACK  USEC_PER_SEC

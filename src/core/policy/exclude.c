@@ -137,10 +137,8 @@ static bool may_keep_out(const struct model *m, const char *node)
 
 static bool is_kept_out(const struct model *m, const struct job *j, const char *node)
 {
-    if (j->state == JOB_ENDED)
-        return false;
     for (uint32_t i = 0; i < j->sched.n_kept; i++)
-        if (j->sched.kept[i].until > m->now && streq(j->sched.kept[i].node, node))
+        if (streq(j->sched.kept[i].node, node) && sched_keeps_out(m, j, i))
             return true;
     return false;
 }
@@ -190,7 +188,7 @@ static bool has_share_left(const struct model *m, const struct decision_facts *d
     uint32_t n, new = 0, limit = m->brakes.max_excluded;
     bool known;
 
-    if (limit == 0)
+    if (limit == 0 || is_listed(d, node))
         return true;
     n = count_kept_out(m, node, &known);
     for (uint32_t i = 0; i < d->n_nodes; i++)

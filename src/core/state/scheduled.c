@@ -229,6 +229,31 @@ static bool is_kept_out(const struct look_facts *look, const char *node)
     return false;
 }
 
+/* What was decided is done about it, or will be. */
+static bool goes_on(const struct job *j)
+{
+    const struct sched *s = &j->sched;
+    enum mode decided = j->attempt.decision.mode;
+    bool acts = s->approved || (s->mode == MODE_ACT && decided == MODE_ACT);
+
+    return (j->state == JOB_DECIDED || j->state == JOB_STARTING) && acts && !s->rejected &&
+           !j->requested && action_restarts(j->attempt.decision.action);
+}
+
+bool sched_keeps_out(const struct model *m, const struct job *j, uint32_t k)
+{
+    const struct sched *s = &j->sched;
+    const struct keep_out *n = &s->kept[k];
+    bool judged = j->state == JOB_DECIDED || j->state == JOB_STARTING;
+    bool over = j->state == JOB_ENDED || s->look.state == SCHED_FORGOTTEN ||
+                (judged && sched_has_ended(s->look.state) && !goes_on(j));
+
+    if (over || n->until <= m->now || sched_requires(j, n->node))
+        return false;
+    return (n->asked && is_kept_out(&s->look, n->node)) ||
+           (goes_on(j) && !s->nodes_refused && !s->in_force && s->tries < NODES_TRIES);
+}
+
 bool sched_lacks_exclusions(const struct job *j)
 {
     const struct sched *s = &j->sched;
@@ -391,16 +416,40 @@ void sched_interrupted(struct model *m, struct job *j)
         model_add_deed(m, DEED_INTERRUPTED, j->sched.partition);
 }
 
-static void keep_out(struct model *m, struct sched *s, const char *node)
+static void count_exclusion(struct model *m, struct keep_out *k)
 {
+    if (!k->counted)
+        model_add_deed(m, DEED_EXCLUDED, k->node);
+    k->counted = true;
+}
+
+/* will_be: nobody has to be asked first. Otherwise it is no deed before somebody has approved. */
+static void keep_out(struct model *m, struct sched *s, const char *node, bool will_be)
+{
+    struct keep_out *k = NULL;
+
     for (uint32_t i = 0; i < s->n_kept; i++)
         if (streq(s->kept[i].node, node))
+            k = &s->kept[i];
+    if (!k) {
+        if (s->n_kept == KEPT_OUT_MAX)
             return;
-    if (s->n_kept == KEPT_OUT_MAX)
-        return;
-    STR_COPY(s->kept[s->n_kept].node, node);
-    s->kept[s->n_kept++].until = m->now + m->brakes.exclusion_life;
-    model_add_deed(m, DEED_EXCLUDED, node);
+        k = &s->kept[s->n_kept++];
+        *k = (struct keep_out){.until = m->now + m->brakes.exclusion_life};
+        STR_COPY(k->node, node);
+    }
+    if (will_be)
+        count_exclusion(m, k);
+}
+
+static void note_asked(struct model *m, struct sched *s, const struct intent_facts *f)
+{
+    for (uint32_t i = 0; i < f->n_nodes; i++)
+        for (uint32_t k = 0; k < s->n_kept; k++)
+            if (streq(s->kept[k].node, f->nodes[i])) {
+                s->kept[k].asked = true;
+                count_exclusion(m, &s->kept[k]);
+            }
 }
 
 /* before: the state in which it was made. Who approved a restart that then did not come about need
@@ -428,7 +477,7 @@ void sched_decided(struct model *m, struct job *j, const struct event *e, enum j
     j->start_refused = false;
     drop_expired(s, m->now);
     for (uint32_t i = 0; i < e->decision.n_nodes && i < KEPT_OUT_MAX; i++)
-        keep_out(m, s, e->decision.nodes[i]);
+        keep_out(m, s, e->decision.nodes[i], s->mode == MODE_ACT && e->decision.mode == MODE_ACT);
 }
 
 static void note_amendment(struct model *m, struct job *j, const struct intent_facts *f)
@@ -445,6 +494,7 @@ static void note_amendment(struct model *m, struct job *j, const struct intent_f
     s->tries += f->n_nodes > 0 && sched_lacks_exclusions(j);
     s->firsts += f->first;
     s->hasty = in_a_row ? s->hasty + 1 : 0;
+    note_asked(m, s, f);
     s->amend_due = false;
     s->amended_at = m->now;
     s->given_begin = s->look.begin;

@@ -15,6 +15,7 @@
 #define JOBS_MAX    4096
 #define PENDING_MAX 16   /* intents without a result, per job */
 #define FENCED_MAX  32   /* nodes of one attempt that are known to be so */
+#define NODES_TRIES 4    /* to have nodes kept out; then they are not */
 #define DEEDS_MAX   1024 /* of each kind, of the last hour, that the brakes remember */
 
 /*                         ┌──────────────── attempt-started ───────────────┐
@@ -127,10 +128,12 @@ struct attempt {
     struct evidence *evidence; /* NULL once judged */
 };
 
-/* A node that is kept out of a job's attempts. */
+/* A node that is to be kept out of a job's attempts. */
 struct keep_out {
     char node[NODE_NAME_LEN];
     usec_t until;
+    bool asked;   /* the scheduler was */
+    bool counted; /* among the deeds */
 };
 
 /* What is known and asked of a job that a scheduler starts. */
@@ -298,6 +301,10 @@ bool sched_begins_as_it_was(const struct job *j);
 
 /* A node that is to be kept out is not, as far as the last look shows. */
 bool sched_lacks_exclusions(const struct job *j);
+
+/* The k-th of its nodes to be kept out is now, or will be in a moment: not only thought of, and of
+ * a job that lives. */
+bool sched_keeps_out(const struct model *m, const struct job *j, uint32_t k);
 
 /* The job must have that node, whatever is wrong with it. */
 bool sched_requires(const struct job *j, const char *node);
