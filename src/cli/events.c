@@ -11,10 +11,14 @@
 #include "core/model/event_fields.h"
 #include "wire/codec.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 
 extern const struct verb verb_events;
+
+#define LASTED (5 * USEC_PER_SEC) /* a stream that did is no failed try */
 
 struct following {
     bool json;
@@ -50,32 +54,61 @@ static bool take_event(void *ctx, const char *data)
     return fflush(stdout) == 0;
 }
 
-/* Goes on behind the last event when the daemon was started again; once, and only if it was. */
-static int follow(const char *kinds, const char *job, bool json)
+static int follow_once(struct following *f, const char *choice, struct err *e)
 {
-    struct following f = {.json = json};
-    char path[700], kind_arg[256] = "", job_arg[256] = "";
-    struct err e = {0};
-    int r;
+    char path[800], after[40] = "";
 
-    if (kinds)
-        client_escape(kinds, kind_arg, sizeof(kind_arg));
-    if (job)
-        client_escape(job, job_arg, sizeof(job_arg));
-    snprintf(path, sizeof(path), "/v1/events?follow=1%s%s%s%s", kinds ? "&kind=" : "", kind_arg,
-             job ? "&job=" : "", job_arg);
-    r = client_follow(path, take_event, &f, &e);
-    if (r < 0) {
-        log_error("%s", e.text);
-        return EXIT_TROUBLE;
+    if (f->last > 0)
+        STR_PRINTF(after, "&after=%" PRIu64, f->last);
+    STR_PRINTF(path, "/v1/events?follow=1%s%s", choice, after);
+    return client_follow(path, take_event, f, e);
+}
+
+/* Whoever is told no would be told so again. */
+static bool is_refused(int r)
+{
+    return r == -EACCES || r == -ENOENT || r == -EINVAL;
+}
+
+/* A stream ends when reknitd is started again, and when who may see what has changed. Then it goes
+ * on behind the last event, as soon as reknitd answers; some seconds are waited for that. */
+static int follow(const char *choice, bool json)
+{
+    static const int pauses_ms[] = {0, 200, 500, 1000, 2000, 4000};
+    struct following f = {.json = json};
+    struct err e = {0};
+    bool followed = false;
+
+    for (size_t tries = 0; tries < ARRAY_SIZE(pauses_ms); tries++) {
+        usec_t began = mono_us();
+        int r = follow_once(&f, choice, &e);
+
+        if (ferror(stdout))
+            return EXIT_OK; /* nobody reads any more; main() says it */
+        followed |= r >= 0 || f.last > 0;
+        if (!followed || is_refused(r)) {
+            log_error("%s", e.text);
+            return EXIT_TROUBLE;
+        }
+        if (mono_us() - began > LASTED)
+            tries = 0;
+        poll(NULL, 0, pauses_ms[tries]);
     }
-    if (ferror(stdout))
-        return EXIT_OK; /* nobody reads any more; main() says it */
-    log_error(
-        "reknitd has ended the stream (it was stopped, or who is an operator has changed); the "
-        "last event was %" PRIu64,
-        f.last);
+    log_error("reknitd has ended the stream and does not answer any more; the last event was "
+              "%" PRIu64,
+              f.last);
     return EXIT_TROUBLE;
+}
+
+/* "&kind=LIST&job=JOB" */
+static int follow_choice(const char *kinds, const char *job, bool json)
+{
+    char choice[700], kind_arg[256] = "", job_arg[256] = "";
+
+    client_escape(kinds ? kinds : "", kind_arg, sizeof(kind_arg));
+    client_escape(job ? job : "", job_arg, sizeof(job_arg));
+    STR_PRINTF(choice, "%s%s%s%s", kinds ? "&kind=" : "", kind_arg, job ? "&job=" : "", job_arg);
+    return follow(choice, json);
 }
 
 enum option_value { OPTION_KIND = OPTION_FIRST };
@@ -102,7 +135,7 @@ static int run(int argc, char **argv)
     }
     if (argc - optind > 1)
         return usage_error("events", "one job at a time");
-    return follow(kinds, optind < argc ? argv[optind] : NULL, json);
+    return follow_choice(kinds, optind < argc ? argv[optind] : NULL, json);
 }
 
 const struct verb verb_events = {
@@ -117,6 +150,8 @@ const struct verb verb_events = {
             "  --kind LIST          kinds of events, as verdict,decision, or all; unless\n"
             "                       said, all but signal and tick\n"
             "  --format text|json   json: one object per line\n"
+            "\n"
+            "When reknitd is started again it goes on behind the last event.\n"
             "\n"
             "Exit status: 1 when the daemon ends or does not answer.\n",
     .options = options,

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from api_daemon import ALICE, Daemon, as_user, wait_for
+from api_daemon import ALICE, Connection, Daemon, as_user, wait_for
 from fake_adapter import CONFIG, World
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="asks as several users")
@@ -162,7 +162,7 @@ def shows_something(follower, site, request):
 
 
 def test_a_stream_ends_when_its_reader_is_somebody_else_now(site, reknit):
-    """... and one of somebody who stays who he was goes on."""
+    """... and one of somebody who stays who he was goes on; 'reknit events' asks again."""
     env = {**os.environ, "REKNIT_SOCKET": str(site.daemon.socket)}
     site.daemon.reload()
     follower = subprocess.Popen([reknit.path, "events"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -170,9 +170,23 @@ def test_a_stream_ends_when_its_reader_is_somebody_else_now(site, reknit):
     site.daemon.reload()
     wait_for(lambda: shows_something(follower, site, "thaw"), "an event after that")
     site.write_tokens(f"nobody {TOKEN}\n")
+    plain = Connection(site.daemon.socket)
+    plain.request("GET", "/v1/events?follow=1", headers={"Accept": "text/event-stream"})
+    stream = plain.getresponse()
     site.daemon.reload()
+    assert stream.read().endswith(b"\n\n")  # to its end
+    plain.close()
+    wait_for(lambda: shows_something(follower, site, "freeze"), "an event after the stream ended")
+    site.daemon.stop()
+    site.daemon.start()
+    site.daemon.until("/v1/health", lambda a: True)
+    wait_for(lambda: shows_something(follower, site, "thaw"), "an event of the daemon after that")
+    assert follower.poll() is None
+    site.daemon.stop()
     assert follower.wait(20) == 1
     assert "reknitd has ended the stream" in follower.stderr.read()
+    site.daemon.start()
+    site.daemon.until("/v1/health", lambda a: True)
 
 
 def test_the_schedulers_user_is_an_operator(site):
