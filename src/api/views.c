@@ -159,11 +159,17 @@ enum proposal view_proposal(const struct model *m, const struct job *j)
     return PROPOSAL_OPEN;
 }
 
+/* The mode was raised since. */
+static bool was_observed(const struct job *j)
+{
+    return j->attempt.decision.mode <= MODE_OBSERVE && j->sched.mode > MODE_OBSERVE;
+}
+
 static json_t *view_last_decision(const struct model *m, const struct job *j)
 {
     json_t *v = view_decision(&j->attempt.decision);
     enum proposal p = view_proposal(m, j);
-    char why_not[160];
+    char why_not[256];
 
     view_number(v, "seq", (int64_t)j->sched.decision, 0);
     view_time(v, "time_us", j->attempt.decided_at);
@@ -173,7 +179,9 @@ static json_t *view_last_decision(const struct model *m, const struct job *j)
         view_time(v, "expires_us", j->attempt.decided_at + m->brakes.proposal_life);
     if (j->scheduled && j->state == JOB_DECIDED &&
         !plan_sched_may_act(m, j, why_not, sizeof(why_not)))
-        view_text(v, "held_back", why_not);
+        view_text(v, "held_back",
+                  was_observed(j) ? "it was decided in mode observe: that is not caught up with"
+                                  : why_not);
     return v;
 }
 

@@ -109,6 +109,11 @@ const json_t *ask_adapter_hello(const struct ask_adapter *a)
     return a->hello;
 }
 
+bool ask_adapter_is_up(const struct ask_adapter *a)
+{
+    return adapter_is_up(a->adapter);
+}
+
 const json_t *ask_adapter(struct ask_adapter *a, json_t *request, struct err *e)
 {
     json_decref(a->answer);

@@ -20,6 +20,8 @@ DEFINE_CLEANUP(struct ask_adapter *, ask_adapter_free);
 
 const json_t *ask_adapter_hello(const struct ask_adapter *a); /* what it said, borrowed */
 
+bool ask_adapter_is_up(const struct ask_adapter *a); /* it has not ended since it said hello */
+
 /* Takes the request. The answer, borrowed until the next question; NULL: e says why not. */
 const json_t *ask_adapter(struct ask_adapter *a, json_t *request, struct err *e);
 

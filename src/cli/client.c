@@ -52,7 +52,9 @@ static const char *where(void)
 
 bool client_has_socket(void)
 {
-    return *server() || access(socket_path(), F_OK) == 0;
+    const char *named = getenv("REKNIT_SOCKET");
+
+    return *server() || (named && *named) || access(socket_path(), F_OK) == 0;
 }
 
 void client_escape(const char *text, char *ret, size_t size)
@@ -115,8 +117,9 @@ static int no_answer(CURLcode code, struct err *e)
                        "no reknitd answers at %s (%s). Does it run (systemctl status reknitd)? "
                        "REKNIT_SOCKET names another socket",
                        socket_path(),
-                       client_has_socket() ? "nobody listens there, or you may not connect"
-                                           : "there is no such socket");
+                       access(socket_path(), F_OK) == 0
+                           ? "nobody listens there, or you may not connect"
+                           : "there is no such socket");
     if (code == CURLE_OPERATION_TIMEDOUT)
         return err_set(e, -ETIMEDOUT, "reknitd at %s did not answer in time", where());
     return err_set(e, -EIO, "reknitd at %s: %s", where(), curl_easy_strerror(code));

@@ -13,7 +13,7 @@
 
 #define CLIENT_SOCKET "/run/reknit/reknitd.sock"
 
-/* Whether a daemon ever ran here. */
+/* Whether a daemon ever ran here, or one is named. */
 bool client_has_socket(void);
 
 /* 0 and the answer, an object. -ECONNREFUSED: nobody answers, and e says where and what to do.

@@ -7,6 +7,7 @@
 #include "cli/client.h"
 #include "wire/codec.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,13 +39,25 @@ int64_t cluster_number(const json_t *j, const char *key, int64_t absent)
     return json_is_integer(v) ? json_integer_value(v) : absent;
 }
 
+int cluster_path(const char *name, const char *rest, char *ret, size_t size, struct err *e)
+{
+    char escaped[256];
+
+    if (!isalnum((unsigned char)name[0]))
+        return err_set(e, -EINVAL,
+                       "'%s' is no job: a number (4242, 25_3), or a key as 'reknit jobs' shows it",
+                       name);
+    client_escape(name, escaped, sizeof(escaped));
+    str_printf(ret, size, "/v1/jobs/%s%s", escaped, rest);
+    return 0;
+}
+
 int cluster_job(const char *name, json_t **ret, struct err *e)
 {
-    char escaped[256], path[300];
+    char path[300];
+    int r = cluster_path(name, "", path, sizeof(path), e);
 
-    client_escape(name, escaped, sizeof(escaped));
-    snprintf(path, sizeof(path), "/v1/jobs/%s", escaped);
-    return client_get(path, ret, e);
+    return r < 0 ? r : client_get(path, ret, e);
 }
 
 /* Whether there is a further page, and its path. */
@@ -109,9 +122,8 @@ static int add_event(void *ctx, json_t *element)
 int cluster_story(const char *name, struct story *ret, struct err *e)
 {
     struct reading r = {.story = ret, .e = e};
-    char escaped[256], path[300];
+    char path[320];
+    int error = cluster_path(name, "/events?thin=1&limit=500", path, sizeof(path), e);
 
-    client_escape(name, escaped, sizeof(escaped));
-    snprintf(path, sizeof(path), "/v1/jobs/%s/events?thin=1&limit=500", escaped);
-    return cluster_each(path, "events", "after", add_event, &r, e);
+    return error < 0 ? error : cluster_each(path, "events", "after", add_event, &r, e);
 }

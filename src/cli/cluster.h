@@ -13,6 +13,8 @@
 bool cluster_is_job(const char *name);
 
 /* One job as the API gives it. */
+/* Of a job, and what of it: "/v1/jobs/4242/mode". -EINVAL: that can be no job. */
+int cluster_path(const char *name, const char *rest, char *ret, size_t size, struct err *e);
 int cluster_job(const char *name, json_t **ret, struct err *e);
 
 /* All that was recorded of it, as a story. ret must be zeroed; call story_done() in any case. */

@@ -194,8 +194,8 @@ const struct verb verb_config = {
             "\n"
             "Without FILE: the policy that 'reknit run' uses when it is given none, the first\n"
             "of $XDG_CONFIG_HOME/reknit/policy.yaml (or ~/.config/reknit/policy.yaml) and\n"
-            "/etc/reknit/policy.yaml, else the built-in default; and before it, where there is\n"
-            "one, /etc/reknit/reknitd.yaml.\n"
+            "/etc/reknit/policy.yaml, else the built-in default; and before it, where there\n"
+            "is one, /etc/reknit/reknitd.yaml.\n"
             "\n"
             "Exit status: 0 sound, 1 not sound or not readable, 2 wrong usage.\n",
     .options = options,

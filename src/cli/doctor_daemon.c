@@ -134,7 +134,7 @@ static void say_gone(struct doctor *d, const json_t *agents)
     if ((size_t)n > json_array_size(gone))
         strbuf_adds(&names, " ...");
     doctor_row(d, DOCTOR_WARN, "agents", "systemctl status reknit-agent there",
-               "of %lld nodes they are connected, of %lld no more: %s",
+               "those of %lld nodes are connected, those of %lld no more: %s",
                number_of(agents, "connected"), n, strbuf_str(&names));
 }
 
@@ -157,7 +157,7 @@ static void look_at_agents(struct doctor *d, const json_t *health)
         doctor_row(d, DOCTOR_WARN, "agents", "systemctl status reknit-agent on a node; a firewall?",
                    "reknitd hears of none");
     else
-        doctor_row(d, DOCTOR_OK, "agents", NULL, "of %lld nodes they are connected",
+        doctor_row(d, DOCTOR_OK, "agents", NULL, "those of %lld nodes are connected",
                    number_of(agents, "connected"));
 }
 

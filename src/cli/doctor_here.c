@@ -304,7 +304,7 @@ static bool is_in(const char *pattern)
 static bool is_in_plugin_dir(const char *folders)
 {
     static const char usual[] = "/usr/lib/slurm*:/usr/lib/*/slurm*:/usr/lib64/slurm*:"
-                                "/usr/local/lib/slurm*:/usr/local/lib/*/slurm*:/opt/*/lib*/slurm*";
+                                "/usr/*/lib/slurm*:/usr/*/lib/*/slurm*:/opt/*/lib*/slurm*";
     char pattern[PATH_MAX];
 
     for (const char *at = *folders ? folders : usual; *at;) {

@@ -28,6 +28,27 @@ static const json_t *ask(struct talk *t, const char *op)
 
 /* ---- what is asked ---- */
 
+static void skip_slurmctld(struct doctor *d)
+{
+    doctor_row(d, DOCTOR_SKIP, "slurmctld", NULL, "not tested: the adapter does not work");
+}
+
+/* It says hello before it looks for slurm.conf, without which libslurm ends it. */
+static bool look_at_adapter(struct talk *t, const char *path)
+{
+    bool answers = ask(t, "ping") || ask_adapter_is_up(t->adapter);
+
+    if (answers) {
+        doctor_row(t->d, DOCTOR_OK, "adapter", NULL, "%s answers", path);
+        return true;
+    }
+    doctor_row(t->d, DOCTOR_FAIL, "adapter",
+               "is slurm.conf there, and sound? SLURM_CONF names another than the usual one",
+               "%s ends when Slurm is asked: %s", path, t->e.text);
+    skip_slurmctld(t->d);
+    return false;
+}
+
 /* Where more than one controller is, one that is up is enough. */
 static bool look_at_controller(struct talk *t)
 {
@@ -248,11 +269,10 @@ void doctor_slurm(struct doctor *d)
                    r == -ENOENT ? "build with libslurm-dev, or name another in adapter.command"
                                 : "run it by hand: it says hello, or what is wrong",
                    "%s", t.e.text);
-        doctor_row(d, DOCTOR_SKIP, "slurmctld", NULL, "not tested: the adapter does not work");
+        skip_slurmctld(d);
         return;
     }
-    doctor_row(d, DOCTOR_OK, "adapter", NULL, "%s answers", path);
-    if (look_at_controller(&t)) {
+    if (look_at_adapter(&t, path) && look_at_controller(&t)) {
         look_at_clock(&t);
         look_at_scheduler(&t);
         look_at_jobs(&t);

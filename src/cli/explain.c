@@ -27,6 +27,7 @@ extern const struct verb verb_explain;
 #define MARGIN         12
 #define EVIDENCE_SHOWN 6
 #define RUN_MAX        1000000000
+#define SEEN_LATE      (50 * USEC_PER_MSEC) /* one whose end was known as soon as its beginning */
 
 struct page {
     struct report_style style;
@@ -112,7 +113,7 @@ static void show_head(const struct page *p, const struct story *s, const struct 
     narrate_state(run, alive, &state);
     paint(p, "1", s->job);
     printf("  %s", p->state ? p->state : strbuf_str(&state));
-    if (run->over && !run->lost)
+    if (run->over && !run->lost && run->end.exit_code >= 0)
         printf(", exit status %d", (int)run->end.exit_code);
     printf("; %zu attempt%s in %s", run->attempts.n, run->attempts.n == 1 ? "" : "s",
            duration_format(run->wall, wall));
@@ -274,15 +275,10 @@ static void show_sequel(const struct page *p, const struct story_run *run, size_
         entry(p, "log", a->log);
 }
 
-static void show_attempt(struct page *p, const struct story_run *run, size_t i)
+static void show_span(const struct story_run *run, const struct story_attempt *a)
 {
-    const struct story_attempt *a = &run->attempts.v[i];
-    char head[64], after[DURATION_TEXT_MAX], lasted[DURATION_TEXT_MAX], when[TIMESTAMP_TEXT_MAX];
+    char after[DURATION_TEXT_MAX], lasted[DURATION_TEXT_MAX], when[TIMESTAMP_TEXT_MAX];
 
-    p->origin = a->started;
-    putchar('\n');
-    snprintf(head, sizeof(head), "attempt %" PRIu32, a->number);
-    paint(p, "1", head);
     printf("  %s after the start, ", duration_format(a->started - run->began, after));
     if (a->ended == USEC_NEVER)
         puts("running");
@@ -291,6 +287,21 @@ static void show_attempt(struct page *p, const struct story_run *run, size_t i)
                duration_format(a->ended - a->started, lasted), timestamp_format(a->ended, when));
     else
         printf("for %s\n", duration_format(a->ended - a->started, lasted));
+}
+
+static void show_attempt(struct page *p, const struct story_run *run, size_t i)
+{
+    const struct story_attempt *a = &run->attempts.v[i];
+    char head[64];
+
+    p->origin = a->started;
+    putchar('\n');
+    snprintf(head, sizeof(head), "attempt %" PRIu32, a->number);
+    paint(p, "1", head);
+    if (run->seen.scheduled && a->ended != USEC_NEVER && a->ended - a->started < SEEN_LATE)
+        puts("  had ended when it was first seen");
+    else
+        show_span(run, a);
     show_progress(p, a);
     show_facts(p, run->seen.scheduled, a);
     show_verdict(p, a);
@@ -419,8 +430,10 @@ static int explain_cluster(const char *name, uint32_t number, bool json)
         r = cluster_story(cluster_text(job, "key"), &s, &e);
     if (r >= 0) {
         run = number > 0 ? story_run(&s, number) : story_last_run(&s);
-        if (!run)
-            r = err_set(&e, -ENOENT, "of job %s that is not recorded", name);
+        if (!run && number > 0)
+            r = err_set(&e, -ENOENT, "of job %s no run %" PRIu32 " is recorded", name, number);
+        else if (!run)
+            r = err_set(&e, -ENOENT, "of job %s nothing is recorded but its name", name);
     }
     if (r < 0) {
         log_error("%s", e.text);

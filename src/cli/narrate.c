@@ -17,7 +17,9 @@ void narrate_exit(const struct exit_fact *x, struct strbuf *out)
 {
     char name[SIG_NAME_LEN];
 
-    if (x->signal == 0)
+    if (x->signal == 0 && x->code < 0)
+        strbuf_adds(out, "ended by the scheduler, without an exit status");
+    else if (x->signal == 0)
         strbuf_addf(out, "exit status %d", (int)x->code);
     else
         strbuf_addf(out, "killed by %s", sig_name(x->signal, name));
@@ -323,6 +325,8 @@ static void add_exit(const struct story_attempt *a, struct strbuf *out)
         strbuf_addc(out, '-');
     else if (a->exit.signal != 0)
         strbuf_adds(out, sig_name(a->exit.signal, name));
+    else if (a->exit.code < 0)
+        strbuf_addc(out, '-');
     else
         strbuf_addf(out, "%d", (int)a->exit.code);
 }

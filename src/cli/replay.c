@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/chronicle.h"
+#include "cli/cluster.h"
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/state.h"
@@ -97,6 +98,12 @@ static int replay_one(const char *given, bool json, bool prefix)
     _cleanup_(freep) struct replay_result *result = xnew(struct replay_result);
     struct err e = {0};
 
+    if (!path && cluster_is_job(given)) {
+        log_error("%s: nothing was run here under that name. The jobs of a cluster are all in "
+                  "reknitd's own journal: reknit replay /var/lib/reknit/journal.db",
+                  given);
+        return EXIT_TROUBLE;
+    }
     if (!path) {
         log_error("%s: neither a journal nor a job; 'reknit jobs' lists the jobs", given);
         return EXIT_TROUBLE;

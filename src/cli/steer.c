@@ -69,6 +69,22 @@ static int list_proposals(struct answer_options *o)
 }
 
 /* The decision of the job, which must be the one that was meant. */
+static int check_decision(const json_t *d, const char *key, int64_t wanted, struct err *e)
+{
+    int64_t seq = cluster_number(d, "seq", 0);
+
+    if (seq == 0)
+        return err_set(e, -ENOENT, "nothing is decided about job %s", key);
+    if (wanted != 0 && wanted != seq)
+        return err_set(e, -EBUSY,
+                       "decision %" PRId64 " does not stand any more: job %s has decision %" PRId64,
+                       wanted, key, seq);
+    if (!cluster_text(d, "proposal")[0])
+        return err_set(e, -EBUSY, "job %s waits for no approval: %s was decided in mode %s", key,
+                       cluster_text(d, "action"), cluster_text(d, "mode"));
+    return 0;
+}
+
 static int find_decision(const char *job, int64_t wanted, int64_t *ret_seq, char *ret_key,
                          size_t size, struct err *e)
 {
@@ -81,12 +97,7 @@ static int find_decision(const char *job, int64_t wanted, int64_t *ret_seq, char
     d = json_object_get(v, "decision");
     *ret_seq = cluster_number(d, "seq", 0);
     str_copy(ret_key, size, cluster_text(v, "key"));
-    if (*ret_seq == 0)
-        r = err_set(e, -ENOENT, "nothing is decided about job %s", ret_key);
-    else if (wanted != 0 && wanted != *ret_seq)
-        r = err_set(e, -EBUSY,
-                    "decision %" PRId64 " does not stand any more: job %s has decision %" PRId64,
-                    wanted, ret_key, *ret_seq);
+    r = check_decision(d, ret_key, wanted, e);
     json_decref(v);
     return r;
 }
@@ -159,7 +170,7 @@ static const struct option plain_options[] = {
 
 static int run_mode(int argc, char **argv)
 {
-    char job[256], path[300];
+    char path[300];
     struct err e = {0};
     bool json = false;
     int opt;
@@ -172,14 +183,13 @@ static int run_mode(int argc, char **argv)
     if ((int)mode_from_name(argv[optind + 1]) < 0)
         return usage_error("mode", "there is no mode '%s': off, observe, propose or act",
                            argv[optind + 1]);
-    client_escape(argv[optind], job, sizeof(job));
-    snprintf(path, sizeof(path), "/v1/jobs/%s/mode", job);
-    if (post(path, json_pack("{s:s}", "mode", argv[optind + 1]), &e) < 0)
+    if (cluster_path(argv[optind], "/mode", path, sizeof(path), &e) < 0 ||
+        post(path, json_pack("{s:s}", "mode", argv[optind + 1]), &e) < 0)
         return trouble(&e);
     if (json)
         puts("{\"done\":true}");
     else
-        printf("job %s: mode %s from now on\n", job, argv[optind + 1]);
+        printf("job %s: mode %s from now on\n", argv[optind], argv[optind + 1]);
     return EXIT_OK;
 }
 

@@ -216,6 +216,11 @@ def test_the_verbs_ask_it(daemon, reknit, tmp_path):
     assert reknit("approve", "--decision", 1, job["id"], env=env).returncode == 1
     assert "approved" in reknit("approve", job["id"], env=env).stdout
     assert reknit("reject", job["id"], env=env).returncode == 1
+    for verb in (["approve", ""], ["mode", "", "act"], ["explain", "--cluster", ""], ["approve", "../health"]):
+        done = reknit(*verb, env=env)
+        assert done.returncode == 1 and "is no job: a number (4242, 25_3)" in done.stderr, verb
+    assert "no run 3 is recorded" in reknit("explain", "--run", 3, job["id"], env=env).stderr
+    assert "reknitd's own journal" in reknit("replay", job["id"], env=env).stderr
     assert re.search(rf"^{job['key']} ", reknit("incidents", env=env).stdout, re.MULTILINE)
     assert reknit("freeze", "--reason", "a test", env=env).returncode == 0
     assert daemon.ask("/v1/health")[1]["frozen"] is True
@@ -224,6 +229,8 @@ def test_the_verbs_ask_it(daemon, reknit, tmp_path):
     gone = reknit("incidents", env={**env, "REKNIT_SOCKET": str(tmp_path / "no")})
     assert gone.returncode == 1
     assert f"no reknitd answers at {tmp_path}/no" in gone.stderr and "REKNIT_SOCKET" in gone.stderr
+    gone = reknit("jobs", "--format", "json", env={**env, "REKNIT_SOCKET": str(tmp_path / "no")})
+    assert gone.returncode == 1 and "there is no such socket" in gone.stderr
 
 
 def test_what_a_comment_asks_for_in_vain_is_told(open_path, world, reknit):
@@ -240,10 +247,34 @@ def test_what_a_comment_asks_for_in_vain_is_told(open_path, world, reknit):
             {**{name: ("observe", text) for name, text in notes.items()}, "sound": ("act", None)}
         for job in jobs:
             said = " ".join(reknit("explain", job["id"], env=env).stdout.split())
+            done = reknit("approve", job["id"], env=env)
+            assert done.returncode == 1 and f"nothing is decided about job {job['key']}" in done.stderr
             if job["name"] in notes:
                 assert f"mode observe: its comment is not understood; {notes[job['name']]}" in said
             else:
                 assert "mode act: opted in" in said and "not understood" not in said
+        d.stop()
+    finally:
+        d.process.kill()
+        d.process.wait()
+
+
+def test_what_was_observed_is_not_caught_up_with(open_path, world, reknit):
+    world.submit(n_nodes=1, comment="reknit", name="fails", runs=[(1, "failed", 1)])
+    world.submit(n_nodes=1, comment="reknit", name="late", runs=[(1, "timeout", 0)])
+    d = Daemon(open_path, world, mode="observe")
+    env = {**os.environ, "REKNIT_SOCKET": str(d.socket), "REKNIT_STATE_DIR": str(open_path / "rs")}
+    try:
+        jobs = d.until("/v1/jobs", lambda a: len([j for j in a["jobs"] if "decision" in j]) == 2)["jobs"]
+        key, late = (next(j["key"] for j in jobs if j["name"] == name) for name in ("fails", "late"))
+        said = reknit("explain", late, env=env).stdout
+        assert "exit status -1" not in said and "without an exit status" in said
+        assert "not done reknit only observes" in " ".join(reknit("explain", key, env=env).stdout.split())
+        assert reknit("mode", key, "propose", env=env).returncode == 0
+        said = reknit("explain", key, env=env).stdout
+        assert "was decided in mode observe" in said and "only observes" not in said
+        done = reknit("approve", key, env=env)
+        assert done.returncode == 1 and "waits for no approval: " in done.stderr and "mode observe" in done.stderr
         d.stop()
     finally:
         d.process.kill()

@@ -75,6 +75,7 @@ class Site:
         config.write_text(json.dumps(self.config))  # is YAML too
         done = self.reknit("doctor", "--config", config, "--format", "json", env=self.env)
         told = self.told = json.loads(done.stdout)
+        assert done.stdout.count("\n") == 1
         rows = {row["check"]: row for row in told["checks"]}
         states = [row["state"] for row in told["checks"]]
         assert {s: told[s] for s in ("ok", "skip", "warn", "fail")} == \
@@ -176,6 +177,18 @@ def test_an_adapter_that_dies_when_asked(site, world):
     _, rows = site.doctor()
     assert rows["jobs"]["state"] == "fail", rows["jobs"]
     assert rows["MinJobAge"]["state"] == "ok"
+
+
+def test_an_adapter_that_finds_no_scheduler(site, world):
+    world.break_next("ping", "die", times=9)
+    status, rows = site.doctor()
+    assert status == 1 and rows["adapter"]["state"] == "fail" and rows["slurmctld"]["state"] == "skip"
+    assert "ends when Slurm is asked" in rows["adapter"]["found"] and "slurm.conf" in rows["adapter"]["mend"]
+
+
+def test_a_socket_of_ones_own(site):
+    site.env["REKNIT_SOCKET"] = f"{site.path}/other"
+    assert site.row("reknitd")["found"] == f"it does not run ({site.path}/other)"
 
 
 def test_comments_that_ask_in_vain(site, world):
