@@ -17,26 +17,37 @@ struct deed_open {
     struct daemon *d;
     struct event intent;
     enum outcome outcome;
+    bool final;
     char detail[256];
 };
 
-void act_report(struct daemon *d, const struct event *intent, enum outcome outcome,
-                const char *detail)
+static void report(struct daemon *d, const struct event *intent, const struct result_facts *r)
 {
     struct event e = {.kind = EVENT_RESULT, .attempt = intent->attempt};
 
     STR_COPY(e.job, intent->job);
-    e.result = (struct result_facts){.intent = intent->seq, .outcome = outcome};
-    STR_COPY(e.result.detail, detail);
+    e.result = *r;
+    e.result.intent = intent->seq;
     pump_input(d->pump, &e);
+}
+
+void act_report(struct daemon *d, const struct event *intent, enum outcome outcome,
+                const char *detail)
+{
+    struct result_facts r = {.outcome = outcome};
+
+    STR_COPY(r.detail, detail);
+    report(d, intent, &r);
 }
 
 static void on_look(void *ctx, enum adapter_outcome outcome, const json_t *answer, const char *text)
 {
     struct deed_open *o = ctx;
     const json_t *job = json_object_get(answer, "job");
+    struct result_facts r = {.outcome = o->outcome, .final = o->final};
 
-    act_report(o->d, &o->intent, o->outcome, o->detail);
+    STR_COPY(r.detail, o->detail);
+    report(o->d, &o->intent, &r);
     if (outcome == ADAPTER_DONE && job)
         sched_watch_take(o->d->sched, job);
     sched_watch_poke(o->d->sched);
@@ -57,6 +68,7 @@ static void on_done(void *ctx, enum adapter_outcome outcome, const json_t *answe
     o->outcome = outcomes[outcome];
     if (streq(adapter_error(answer), "changed")) /* a moment too late */
         o->outcome = OUTCOME_VOID;
+    o->final = streq(adapter_error(answer), "not-allowed");
     str_sanitize(o->detail, sizeof(o->detail), text, strlen(text));
     STR_PRINTF(id, "%lu", strtoul(o->intent.job, NULL, 10));
     adapter_ask(o->d->adapter, json_pack("{s:s, s:s}", "op", "job", "job", id),

@@ -68,3 +68,31 @@ def test_a_lost_node_that_its_user_requires_makes_no_loop(tmp_path):
         settled = time.monotonic() + 3
         wait_for(lambda: time.monotonic() > settled, "")
         assert len(updates(world)) == before <= 6, updates(world)
+
+
+def decided(daemon):
+    return daemon.until("/v1/jobs", lambda a: a["jobs"] and "decision" in a["jobs"][0])["jobs"][0]["decision"]
+
+
+def test_what_its_user_does_not_let_be_requeued_is_not_proposed(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="propose") as daemon:
+        world.submit(comment="reknit", requeue=False, runs=[(2, "failed", 1)])
+        decision = decided(daemon)
+        assert (decision["action"], decision["rule"]) == ("stop", "no-requeue"), decision
+        assert updates(world) == [] and daemon.ask("/v1/decisions")[1]["decisions"] == []
+
+
+def test_it_is_let_while_it_runs_where_reknit_acts(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="act") as daemon:
+        job = world.submit(comment="reknit", requeue=False, runs=[(3, "failed", 1)])
+        assert decided(daemon)["action"].startswith("restart")
+        wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
+        assert {"requeue": True} in updates(world)
+
+
+def test_what_is_never_allowed_is_asked_for_once(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="act") as daemon:
+        world.break_next("requeue", "error", times=10, error="not-allowed", text="permission denied")
+        world.submit(comment="reknit", runs=[(2, "failed", 1)])
+        daemon.until("/v1/jobs", lambda a: a["jobs"] and a["jobs"][0].get("decision", {}).get("rule") == "start-refused")
+        assert daemon.log().count("asks for requeue") == 1, daemon.log()

@@ -594,6 +594,111 @@ static void a_storm_is_answered_slowly(void **state)
     assert_int_equal(asked(w, INTENT_REQUEUE), 40);
 }
 
+static void forbid(struct world *w, enum sched_state state)
+{
+    struct look_facts l = facts_of(state, 0);
+
+    l.requeueable = false;
+    look_at(w, l);
+}
+
+/* Nothing is proposed that cannot be done. */
+static void what_must_not_be_requeued_is_not_proposed(void **state)
+{
+    struct world *w = *state;
+
+    forbid(w, SCHED_RUNNING);
+    world_root(w, "net.link", CAUSE_NETWORK);
+    forbid(w, SCHED_FAILED);
+    world_die(w, 1);
+    world_wait(w, MIN);
+    assert_int_equal(world_decision(w)->action, ACTION_STOP);
+    assert_string_equal(world_decision(w)->rule, "no-requeue");
+    assert_int_equal(asked_anything(w), 0);
+}
+
+/* What would have been done is what is compared with what people do. */
+static void what_must_not_be_requeued_is_judged_when_observed(void **state)
+{
+    struct world *w = *state;
+
+    forbid(w, SCHED_RUNNING);
+    world_root(w, "net.link", CAUSE_NETWORK);
+    forbid(w, SCHED_FAILED);
+    world_die(w, 1);
+    world_wait(w, MIN);
+    assert_true(action_restarts(world_decision(w)->action));
+    assert_int_equal(asked_anything(w), 0);
+}
+
+/* Its task has died, and it runs on. */
+static void crash_while_forbidden(struct world *w)
+{
+    forbid(w, SCHED_RUNNING);
+    task_exit(w, 2, 1);
+    world_wait(w, 30 * S);
+    assert_true(action_restarts(world_decision(w)->action));
+    assert_int_equal(asked_anything(w), 0);
+}
+
+static void an_approval_lets_it_be_requeued_while_it_runs(void **state)
+{
+    struct world *w = *state;
+
+    crash_while_forbidden(w);
+    operate(w, REQUEST_APPROVE, decision_seq(w));
+    assert_int_equal(asked(w, INTENT_ARM), 1);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 0);
+    answer(w, INTENT_ARM, OUTCOME_DONE);
+    look(w, SCHED_RUNNING, 0);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
+}
+
+static void a_proposal_that_cannot_be_done_any_more_is_withdrawn(void **state)
+{
+    struct world *w = *state;
+
+    crash_while_forbidden(w);
+    forbid(w, SCHED_FAILED);
+    assert_int_equal(world_decision(w)->action, ACTION_STOP);
+    assert_string_equal(world_decision(w)->rule, "no-requeue");
+}
+
+/* The first word is the last. */
+static void who_is_refused_for_good_is_not_asked_for_again(void **state)
+{
+    struct world *w = *state;
+    struct event e = of_job(w, EVENT_RESULT);
+
+    fail_job(w);
+    world_wait(w, MIN);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
+    e.result = (struct result_facts){
+        .intent = world_intent(w, INTENT_REQUEUE)->seq, .outcome = OUTCOME_FAILED, .final = true};
+    STR_COPY(e.result.detail, "permission denied");
+    world_feed(w, e);
+    look(w, SCHED_FAILED, 0);
+    world_wait(w, 10 * MIN);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
+    assert_int_equal(world_decision(w)->action, ACTION_STOP);
+    assert_string_equal(world_decision(w)->rule, "start-refused");
+    assert_non_null(strstr(world_decision(w)->why, "permission denied"));
+}
+
+static void no_budget_is_used_beyond_its_end(void **state)
+{
+    struct world *w = *state;
+
+    fail_job(w);
+    for (int i = 0; i < 4; i++) {
+        world_wait(w, 20 * MIN);
+        answer(w, INTENT_REQUEUE, OUTCOME_FAILED);
+        look(w, SCHED_FAILED, 0);
+    }
+    assert_int_equal(world_decision(w)->action, ACTION_STOP);
+    assert_int_equal(world_decision(w)->used, world_decision(w)->allowed);
+}
+
 static void a_node_is_kept_out_of_so_many_jobs(void **state)
 {
     struct world *w = *state;
@@ -610,6 +715,12 @@ static void a_node_is_kept_out_of_so_many_jobs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        IN(propose, what_must_not_be_requeued_is_not_proposed),
+        IN(observe, what_must_not_be_requeued_is_judged_when_observed),
+        IN(propose, an_approval_lets_it_be_requeued_while_it_runs),
+        IN(propose, a_proposal_that_cannot_be_done_any_more_is_withdrawn),
+        IN(act, who_is_refused_for_good_is_not_asked_for_again),
+        IN(act, no_budget_is_used_beyond_its_end),
         IN(act, cancelled_while_it_ran),
         IN(act, cancelled_before_the_requeue),
         IN(act, cancelled_after_the_requeue),

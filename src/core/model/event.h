@@ -214,6 +214,7 @@ struct intent_facts {
 struct result_facts {
     uint64_t intent; /* seq of the EVENT_INTENT */
     enum outcome outcome;
+    bool final; /* FAILED, and it always will, whoever asks again */
     char detail[256];
 };
 

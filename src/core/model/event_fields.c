@@ -374,6 +374,7 @@ static const struct field intended_fields[] = {
 static const struct field result_fields[] = {
     NUMBER(struct result_facts, intent),
     WORD(struct result_facts, outcome, outcome),
+    NUMBER(struct result_facts, final),
     TEXT(struct result_facts, detail),
     END,
 };

@@ -93,6 +93,20 @@ static bool can_be_requeued(const struct look_facts *look)
     }
 }
 
+/* While it runs, and not later, it can be let: as soon as it is in our care, or, where people are
+ * asked first, when they have said yes. */
+static bool wants_arming(const struct model *m, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+    bool cared_for = j->state == JOB_RUNNING && s->mode == MODE_ACT;
+    bool to_restart = is_decided(j) && action_restarts(j->attempt.decision.action) &&
+                      plan_sched_may_act(m, j, NULL, 0);
+
+    return (cared_for || to_restart) && s->arm_due && s->arms < TRIES_MAX && !m->frozen &&
+           !s->interactive && s->look.state == SCHED_RUNNING && !s->look.requeueable &&
+           !job_awaits(j, INTENT_ARM);
+}
+
 /* The attempt that was judged is still the last, as far as the scheduler knows. */
 static bool wants_requeue(const struct model *m, const struct job *j)
 {
@@ -102,7 +116,7 @@ static bool wants_requeue(const struct model *m, const struct job *j)
            !s->look_due && !j->start_failed && !j->requested && !sched_was_requeued(j) &&
            can_be_requeued(&s->look) && !lost_would_start_beside_itself(j) &&
            !(s->look.completing && s->not_while_completing) && !job_awaits(j, INTENT_RESERVE) &&
-           plan_sched_may_act(m, j, NULL, 0);
+           !job_awaits(j, INTENT_ARM) && !wants_arming(m, j) && plan_sched_may_act(m, j, NULL, 0);
 }
 
 static usec_t longer_of(usec_t a, usec_t b)
@@ -289,15 +303,6 @@ static usec_t cancel_due(const struct model *m, const struct job *j)
     return wants_end(m, j) && !wants_hold(m, j) && !job_awaits(j, INTENT_HOLD)
                ? brakes_free_at(m, j)
                : USEC_NEVER;
-}
-
-static bool wants_arming(const struct model *m, const struct job *j)
-{
-    const struct sched *s = &j->sched;
-
-    return j->state == JOB_RUNNING && s->mode == MODE_ACT && s->arm_due && s->arms < TRIES_MAX &&
-           !m->frozen && !s->interactive && s->look.state == SCHED_RUNNING &&
-           !s->look.requeueable && !job_awaits(j, INTENT_ARM);
 }
 
 static bool wants_inspection(const struct job *j)

@@ -361,14 +361,17 @@ static bool decide_verdict(const struct model *m, const struct job *j, struct de
 static bool decide_failed_start(const struct model *m, const struct job *j,
                                 struct decision_facts *ret)
 {
-    uint32_t used = j->starts_failed + !j->start_failed, allowed = STARTS_FAILED_MAX;
+    uint32_t tries = j->starts_failed + !j->start_failed, allowed = STARTS_FAILED_MAX;
+    uint32_t used = tries < allowed ? tries : allowed;
     const char *detail =
         j->start_failed ? j->start_detail : "the scheduler was asked, and did not queue it again";
 
     if (j->start_unknown)
         return STOP(ret, "start-unknown", 0, 0, "whether it was started cannot be told: %s",
                     j->start_detail);
-    if (used > allowed)
+    if (j->start_final)
+        return STOP(ret, "start-refused", 0, 0, "it cannot be started: %s", detail);
+    if (tries > allowed)
         return STOP(ret, "start-failed", used, allowed, "it cannot be started: %s", detail);
     if (rule_max_restarts(m, j, ret) || rule_max_restarts_per_day(m, j, ret))
         return true;
@@ -384,6 +387,18 @@ static bool rule_completed_after_all(const struct job *j, struct decision_facts 
     return COMPLETE(ret, "completed", "it ended with status 0 before it was started again");
 }
 
+/* Nothing is proposed that cannot be done. What is only observed is judged as if it had been acted
+ * on: then it would have been let in time. */
+static bool rule_no_requeue(const struct job *j, struct decision_facts *ret)
+{
+    if (!sched_is_forbidden(j) || j->sched.mode <= MODE_OBSERVE || sched_was_requeued(j) ||
+        job_awaits(j, INTENT_REQUEUE))
+        return false;
+    return STOP(ret, "no-requeue", 0, 0,
+                "its user does not let it be requeued (--no-requeue), and that cannot be changed "
+                "once it has ended: submit it again");
+}
+
 /* Of a job that a scheduler starts. */
 static bool decide_start_again(const struct model *m, const struct job *j,
                                struct decision_facts *ret)
@@ -392,6 +407,8 @@ static bool decide_start_again(const struct model *m, const struct job *j,
         return true;
     if (!action_restarts(j->attempt.decision.action))
         return false;
+    if (rule_no_requeue(j, ret))
+        return true;
     return (j->start_failed || m->now >= sched_requeue_limit(j)) && decide_failed_start(m, j, ret);
 }
 
@@ -441,6 +458,8 @@ bool decide(const struct model *m, const struct job *j, struct decision_facts *r
     *ret = (struct decision_facts){.action = ACTION_NONE, .after_step = STEP_NONE};
     if (!decide_now(m, j, ret))
         return false;
+    if (action_restarts(ret->action) && rule_no_requeue(j, ret))
+        ret->delay = 0;
     if (ret->action == ACTION_RESTART && is_of_the_step(j))
         ret->after_step = j->ledger.failed_step;
     if (ret->action == ACTION_RESTART)

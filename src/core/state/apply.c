@@ -108,7 +108,8 @@ static bool apply_seen(struct model *m, struct job *j, const struct event *e)
     timing_next_attempt(&j->timing);
     ledger_init(&j->ledger);
     j->pending.n = 0;
-    j->requested = j->start_failed = j->start_unknown = j->start_refused = false;
+    j->requested = j->start_failed = j->start_unknown = false;
+    j->start_refused = j->start_final = false;
     j->starts_failed = 0;
     j->nodes = e->seen.nodes;
     j->gpus = e->seen.gpus;
@@ -149,7 +150,7 @@ static bool apply_started(struct model *m, struct job *j, const struct event *e)
     job_enter(j, JOB_RUNNING);
     pending_drop(j, INTENT_START, e->attempt);
     j->starts_failed = 0;
-    j->start_failed = j->start_unknown = j->start_refused = false;
+    j->start_failed = j->start_unknown = j->start_refused = j->start_final = false;
     attempt_begin(j, e->attempt, m->now);
     if (j->scheduled)
         sched_attempt_begun(m, j);

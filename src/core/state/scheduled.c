@@ -44,6 +44,14 @@ bool sched_was_requeued(const struct job *j)
            j->sched.look.restarts > j->sched.base_restarts;
 }
 
+bool sched_is_forbidden(const struct job *j)
+{
+    const struct look_facts *look = &j->sched.look;
+
+    return j->scheduled && !j->sched.interactive && sched_has_ended(look->state) &&
+           look->state != SCHED_FORGOTTEN && !look->requeueable;
+}
+
 bool sched_requires(const struct job *j, const char *node)
 {
     return hostlist_has(j->sched.look.required, node);
@@ -474,7 +482,7 @@ void sched_decided(struct model *m, struct job *j, const struct event *e, enum j
     s->rejected = s->rejected && !s->of_verdict;
     forget_wishes(s);
     s->requeue_refused = j->start_refused;
-    j->start_refused = false;
+    j->start_refused = j->start_final = false;
     drop_expired(s, m->now);
     for (uint32_t i = 0; i < e->decision.n_nodes && i < KEPT_OUT_MAX; i++)
         keep_out(m, s, e->decision.nodes[i], s->mode == MODE_ACT && e->decision.mode == MODE_ACT);
@@ -608,6 +616,7 @@ static void requeue_not_done(struct job *j, const struct result_facts *r, bool o
     }
     note_failed_start(j, r->detail);
     j->start_refused = true;
+    j->start_final = r->final;
 }
 
 void sched_result(struct model *m, struct job *j, const struct event *intent,

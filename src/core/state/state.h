@@ -230,6 +230,7 @@ struct job {
     uint32_t starts_failed;           /* in a row */
     bool start_failed, start_unknown; /* of the START that was asked for last */
     bool start_refused;               /* a scheduler said no, at once */
+    bool start_final;                 /* ... and will not say yes */
     char start_detail[256];
 
     VEC(struct event) pending;
@@ -305,6 +306,10 @@ bool sched_lacks_exclusions(const struct job *j);
 /* The k-th of its nodes to be kept out is now, or will be in a moment: not only thought of, and of
  * a job that lives. */
 bool sched_keeps_out(const struct model *m, const struct job *j, uint32_t k);
+
+/* Its user does not want it requeued (Slurm's --no-requeue), and as it has ended, that cannot be
+ * changed any more. */
+bool sched_is_forbidden(const struct job *j);
 
 /* The job must have that node, whatever is wrong with it. */
 bool sched_requires(const struct job *j, const char *node);
