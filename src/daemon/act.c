@@ -249,8 +249,11 @@ static void guard(struct daemon *d, const struct sched_job *r, const struct even
 {
     json_t *q = request("update", r);
     json_int_t until = (now_us() + GUARD_LIFE) / USEC_PER_SEC;
+    json_t *states = running_states();
 
-    json_object_set_new(q, "expect", expect(r, intent, running_states()));
+    if (r->held) /* it is only lengthened */
+        json_array_append_new(states, json_string("pending"));
+    json_object_set_new(q, "expect", expect(r, intent, states));
     json_object_set_new(
         q, "set", json_pack("{s:b, s:{s:I}}", "held", 1, "admin_comment", "held_until", until));
     act_ask(d, intent, q);

@@ -445,6 +445,8 @@ static bool is_as_expected(const struct errand *q, const struct fake_job *f)
     case INTENT_RELEASE:
         return f->restarts == q->intent.intended.restarts &&
                (slurm_runs(f) || f->state == SCHED_PENDING);
+    case INTENT_GUARD:
+        return same && (slurm_runs(f) || (f->state == SCHED_PENDING && f->guarded));
     case INTENT_CANCEL: /* also of what waits */
         return same && (slurm_runs(f) || f->state == SCHED_PENDING);
     default:

@@ -312,6 +312,28 @@ static void an_ended_job_is_requeued_when_it_is_complete(void **state)
     assert_int_equal(asked(w, INTENT_REQUEUE), 1);
 }
 
+/* It waits, held, and its start does not move: the hold is all that keeps it from running twice. */
+static void the_guard_lasts_while_its_start_does_not_move(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = lost(SCHED_PENDING, 1);
+    int before;
+
+    lose_and_requeue(w, w->now + MIN);
+    l.held = true;
+    l.begin = w->now;
+    before = asked(w, INTENT_GUARD);
+    for (usec_t until = w->now + 2 * GUARD_LIFE; w->now < until; world_wait(w, S)) {
+        if (job_awaits(world_job(w), INTENT_AMEND))
+            answer(w, INTENT_AMEND, OUTCOME_DONE);
+        if (job_awaits(world_job(w), INTENT_GUARD))
+            answer(w, INTENT_GUARD, OUTCOME_DONE);
+        look_at(w, l);
+    }
+    assert_in_range(asked(w, INTENT_GUARD) - before, 5, 7);
+    assert_int_equal(asked(w, INTENT_RELEASE), 0);
+}
+
 /* The scheduler says "done" to every amendment and does what of it it likes: `begins`, `excludes`.
  * A look follows each answer at once, as in life. Returns how often it was asked in `span`. */
 static int amend_in_vain(struct world *w, struct look_facts l, usec_t span, bool begins,
@@ -474,6 +496,7 @@ int main(void)
         IN(act, it_starts_when_the_node_is_back),
         IN(act, whether_it_is_fenced_is_asked_now_and_then),
         IN(act, an_ended_job_is_requeued_when_it_is_complete),
+        IN(act, the_guard_lasts_while_its_start_does_not_move),
         IN(act, a_required_node_stays_in),
         IN(act, exclusions_that_are_never_granted_are_given_up),
         IN(act, a_start_that_does_not_move_is_asked_for_with_pauses),

@@ -17,7 +17,7 @@
 #define LAYOUT_LEN         4096      /* of a compressed list of hosts: hostlist_copy() */
 
 /* So long a hold of ours may last when nobody lengthens it: reknit release-stale frees it then. */
-#define GUARD_LIFE (30 * USEC_PER_MIN)
+#define GUARD_LIFE (10 * USEC_PER_MIN)
 
 enum sched_state {
     SCHED_NONE, /* no scheduler, or nothing seen of it yet */

@@ -54,17 +54,21 @@ bool lost_is_far_away(const struct model *m, const struct job *j)
     return j->sched.look.begin > m->now + START_MARGIN / 2;
 }
 
-/* The hold lasts for as long as the node is lost: whoever frees what is stale must not free it. */
+/* The hold lasts for as long as the node is lost: whoever frees what is stale must not free it. It
+ * is asked for while the job runs, and lengthened also where it waits and its start does not move.
+ */
 usec_t lost_guard_due(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    if (s->mode != MODE_ACT || s->interactive || !sched_lost_node(j) ||
-        s->look.state != SCHED_RUNNING || s->look_due || job_awaits(j, INTENT_GUARD))
+    bool runs = s->look.state == SCHED_RUNNING, waits = s->pending_since != USEC_NEVER;
+
+    if (s->mode != MODE_ACT || s->interactive || !sched_lost_node(j) || s->look_due ||
+        job_awaits(j, INTENT_GUARD) || job_awaits(j, INTENT_RELEASE))
         return USEC_NEVER;
-    if (s->look.held)
+    if (s->look.held && (runs || waits))
         return s->guarded ? s->guarded_at + GUARD_LIFE / 3 : USEC_NEVER;
-    return s->guards < GUARDS_MAX && !m->frozen ? m->now : USEC_NEVER;
+    return runs && s->guards < GUARDS_MAX && !m->frozen ? m->now : USEC_NEVER;
 }
 
 /* The node is back; or the job waits, and would not start too soon by itself. */

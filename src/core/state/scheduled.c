@@ -589,7 +589,7 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
         s->guarded = true;
         s->guarded_at = m->now;
         s->guards += !s->look.held; /* otherwise it is lengthened */
-        s->releases = 0;
+        s->releases = s->look.held ? s->releases : 0;
         return true;
     case INTENT_RELEASE:
         s->releases++;
