@@ -14,12 +14,12 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <jansson.h>
 #include <signal.h>
@@ -63,11 +63,11 @@ static size_t discard(char *data, size_t one, size_t n, void *ctx)
 /* The first word of the file. */
 static int read_token(const char *path, char *ret, size_t size)
 {
-    _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd >= 0 ? read(fd, ret, size - 1) : -1;
+    _cleanup_(closep) int fd = file_open(path, NULL);
+    ssize_t n = fd >= 0 ? read(fd, ret, size - 1) : 0;
 
-    if (n < 0)
-        return -errno;
+    if (fd < 0 || n < 0)
+        return fd < 0 ? fd : -errno;
     ret[n] = '\0';
     ret[strcspn(ret, " \t\r\n")] = '\0';
     return ret[0] ? 0 : -ENODATA;

@@ -7,6 +7,7 @@
 #include "api/metrics.h"
 #include "api/store.h"
 #include "api/stream.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "base/timer.h"
 
@@ -53,10 +54,12 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *ctx)
 
 static int read_pem(const char *path, char **ret, struct err *e)
 {
-    _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    _cleanup_(closep) int fd = file_open(path, e);
     _cleanup_(freep) char *text = xmalloc(PEM_MAX + 1);
-    ssize_t n = fd >= 0 ? read(fd, text, PEM_MAX) : -1;
+    ssize_t n = fd >= 0 ? read(fd, text, PEM_MAX) : 0;
 
+    if (fd < 0)
+        return fd;
     if (n < 0)
         return err_set(e, -errno, "%s: %s", path, strerror(errno));
     text[n] = '\0';

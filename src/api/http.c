@@ -19,6 +19,7 @@
 
 #include "api/answer.h"
 #include "api/routes.h"
+#include "base/acceptor.h"
 #include "base/str.h"
 #include "base/timer.h"
 
@@ -29,12 +30,13 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #define INACTIVE_SECONDS 30u
 #define MEMORY_MAX       ((size_t)32 << 10) /* headers of one connection */
 #define SWEEP_EVERY      (5 * USEC_PER_SEC)
-#define ACCEPTS_MAX      16                /* in one turn of the loop */
 #define UPLOAD_MAX       ((size_t)1 << 20) /* of a body that is too large, before it is cut off */
+#define TURNED_MAX       16                /* who were turned away, and may not have read it yet */
 #define PRIORITY         50                /* behind everything that keeps jobs running */
 
 struct connection {
@@ -52,9 +54,12 @@ struct connection {
 struct http {
     struct http_config c;
     struct MHD_Daemon *daemon;
-    sd_event_source *listener, *epoll, *timer, *sweep;
+    struct acceptor *acceptor;
+    sd_event_source *epoll, *timer, *sweep;
     VEC(struct connection *) connections;
     struct connection *adding; /* that is being handed to libmicrohttpd */
+    int turned[TURNED_MAX];    /* descriptors, in a ring; -1 = none */
+    unsigned next_turned;
     bool ending;
 };
 
@@ -116,18 +121,24 @@ static usec_t patience(const struct connection *c)
     }
 }
 
+static void close_turned(struct http *h)
+{
+    for (unsigned i = 0; i < TURNED_MAX; i++)
+        closep(&h->turned[i]);
+}
+
 /* Shutting a socket down makes libmicrohttpd see its end and close it. */
 static int on_sweep(sd_event_source *s, uint64_t usec, void *ctx)
 {
     struct http *h = ctx;
     usec_t now = mono_us();
 
+    close_turned(h);
     VEC_FOREACH (&h->connections, c)
         if (now - (*c)->since > patience(*c))
             shutdown((*c)->fd, SHUT_RDWR);
     if (h->connections.n > 0)
         timer_arm(h->sweep, now + SWEEP_EVERY);
-    sd_event_source_set_enabled(h->listener, SD_EVENT_ON);
     return 0;
 }
 
@@ -152,14 +163,22 @@ static bool has_too_many(const struct http *h, const struct asker *who)
            h->connections.n >= CONNECTIONS_MAX - CONNECTIONS_OF_OPERATORS;
 }
 
-static void refuse(int fd)
+/* Closed at once, what is still being asked would be answered by the kernel, which resets the
+ * connection, and the answer may be lost with it: so it stays open for a while. */
+static void refuse(struct http *h, int fd)
 {
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
                                "Content-Type: application/json\r\nContent-Length: 35\r\n\r\n"
                                "{\"error\":\"too many connections\"}\r\n";
 
+    int *turned = &h->turned[h->next_turned++ % TURNED_MAX];
+
     (void)!send(fd, text, sizeof(text) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    close(fd);
+    shutdown(fd, SHUT_WR);
+    closep(turned);
+    *turned = fd;
+    if (!timer_is_armed(h->sweep))
+        timer_arm(h->sweep, mono_us() + SWEEP_EVERY);
 }
 
 static void add_connection(struct http *h, int fd, const struct sockaddr *a, socklen_t len)
@@ -173,7 +192,7 @@ static void add_connection(struct http *h, int fd, const struct sockaddr *a, soc
         identity_of_socket(h->c.identity, fd, &c->who);
     if (has_too_many(h, &c->who)) {
         free(c);
-        refuse(fd);
+        refuse(h, fd);
         return;
     }
     h->adding = c;
@@ -203,27 +222,13 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
     free(c);
 }
 
-static int on_listener(sd_event_source *s, int fd, uint32_t revents, void *ctx)
+static void on_accepted(void *ctx, int fd, const struct sockaddr *from, socklen_t len)
 {
-    struct http *h = ctx;
+    static const struct sockaddr_un nameless = {.sun_family = AF_UNIX};
+    bool named = len >= sizeof(from->sa_family) && from->sa_family != AF_UNSPEC;
 
-    for (int n = 0; n < ACCEPTS_MAX; n++) {
-        struct sockaddr_storage a = {0};
-        socklen_t len = sizeof(a);
-        int peer = accept4(fd, (struct sockaddr *)&a, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-        if (peer < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-            sd_event_source_set_enabled(s, SD_EVENT_OFF); /* until the next sweep */
-            timer_arm(h->sweep, mono_us() + USEC_PER_SEC);
-        }
-        if (peer < 0)
-            break;
-        if (len < sizeof(a.ss_family) || a.ss_family == AF_UNSPEC)
-            a.ss_family = AF_UNIX;
-        add_connection(h, peer, (struct sockaddr *)&a, len);
-    }
-    run(h);
-    return 0;
+    add_connection(ctx, fd, named ? from : (const struct sockaddr *)&nameless, len);
+    run(ctx);
 }
 
 /* Answers */
@@ -520,7 +525,7 @@ static int watch(struct http *h, sd_event *event)
     int r = sd_event_add_io(event, &h->epoll, info->epoll_fd, EPOLLIN, on_epoll, h);
 
     if (r >= 0)
-        r = sd_event_add_io(event, &h->listener, h->c.listener, EPOLLIN, on_listener, h);
+        r = acceptor_new(event, h->c.listener, on_accepted, h, &h->acceptor);
     if (r >= 0)
         r = timer_new(event, on_timer, h, &h->timer);
     if (r >= 0)
@@ -528,7 +533,7 @@ static int watch(struct http *h, sd_event *event)
     if (r < 0)
         return r;
     sd_event_source_set_priority(h->epoll, PRIORITY);
-    sd_event_source_set_priority(h->listener, PRIORITY);
+    acceptor_set_priority(h->acceptor, PRIORITY);
     sd_event_source_set_priority(h->timer, PRIORITY);
     return 0;
 }
@@ -539,6 +544,8 @@ int http_new(sd_event *event, const struct http_config *c, struct http **ret, st
     int r;
 
     h->c = *c;
+    for (unsigned i = 0; i < TURNED_MAX; i++)
+        h->turned[i] = -1;
     r = start_daemon(h, e);
     if (r >= 0) {
         r = watch(h, event);
@@ -576,7 +583,7 @@ struct http *http_free(struct http *h)
     if (!h)
         return NULL;
     h->ending = true;
-    sd_event_source_disable_unref(h->listener);
+    acceptor_free(h->acceptor);
     sd_event_source_disable_unref(h->epoll);
     sd_event_source_disable_unref(h->timer);
     sd_event_source_disable_unref(h->sweep);
@@ -589,6 +596,7 @@ struct http *http_free(struct http *h)
         MHD_stop_daemon(h->daemon);
     }
     VEC_DONE(&h->connections);
+    close_turned(h);
     closep(&h->c.listener);
     free(h);
     return NULL;

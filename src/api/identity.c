@@ -6,11 +6,11 @@
 
 #include "api/identity.h"
 
+#include "base/file.h"
 #include "base/str.h"
 #include "base/vec.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -115,13 +115,16 @@ static int read_token_line(struct identity *i, char *line, struct err *e)
 
 static int read_tokens(struct identity *i, const char *path, struct err *e)
 {
-    _cleanup_(fclosep) FILE *f = fopen(path, "re");
+    _cleanup_(closep) int fd = file_open(path, e);
+    _cleanup_(fclosep) FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
     _cleanup_(freep) char *line = NULL;
     struct stat st;
     size_t size = 0;
     int r = 0;
 
-    if (!f || fstat(fileno(f), &st) < 0)
+    if (fd < 0)
+        return fd;
+    if (!f || fstat(take_fd(&fd), &st) < 0)
         return err_set(e, -errno, "%s: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode) || (st.st_mode & 077) != 0)
         return err_set(e, -EPERM, "%s: must be a file that only its owner can read (chmod 600)",

@@ -145,11 +145,30 @@ static size_t utf8_decode(const unsigned char *s, size_t len, uint32_t *ret_code
     return n;
 }
 
-/* Codes that reorder what a terminal or page shows (Unicode UAX #9). */
-static bool is_bidi_control(uint32_t code)
+/* Codes that show nothing (Unicode's Default_Ignorable_Code_Point, and the marks of annotations),
+ * so that two names could look alike; or that reorder what a terminal or page shows (UAX #9), or
+ * begin a line on some. Ascending. */
+static bool is_unseen(uint32_t code)
 {
-    return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
-           code == 0x200e || code == 0x200f || code == 0x061c;
+    static const struct {
+        uint32_t first, last;
+    } unseen[] = {
+        {0x00ad, 0x00ad},   {0x034f, 0x034f}, {0x061c, 0x061c},   {0x115f, 0x1160},
+        {0x17b4, 0x17b5},   {0x180b, 0x180f}, {0x200b, 0x200f},   {0x2028, 0x202e},
+        {0x2060, 0x206f},   {0x3164, 0x3164}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},
+        {0xffa0, 0xffa0},   {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+        {0xe0000, 0xe0fff},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(unseen) && code >= unseen[i].first; i++)
+        if (code <= unseen[i].last)
+            return true;
+    return false;
+}
+
+static bool is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
 size_t str_sanitize(char *dst, size_t size, const char *src, size_t len)
@@ -164,18 +183,14 @@ size_t str_sanitize(char *dst, size_t size, const char *src, size_t len)
         size_t n = utf8_decode(s + i, len - i, &code), width = n;
         const char *from = src + i;
 
-        if (n == 0) {
-            n = 1;
-            width = 3;
-            from = replacement;
-        } else if (code == '\t' || code == '\r' || code == '\n') {
+        if (code == '\t' || code == '\r' || code == '\n') {
             from = " ";
-        } else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
+        } else if (n == 0 || is_control(code) || is_unseen(code)) {
             width = 3;
             from = replacement;
-        } else if (is_bidi_control(code)) {
-            width = 0;
         }
+        if (n == 0)
+            n = 1;
         if (out + width >= size)
             break;
         memcpy(dst + out, from, width);

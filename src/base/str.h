@@ -39,9 +39,10 @@ void str_printf(char *dst, size_t size, const char *format, ...)
 /* Whole-string numbers, base 10: 0, -EINVAL (not a number, or text behind it), -ERANGE. */
 int str_to_i64(const char *s, long long *ret);
 
-/* Makes len bytes of anything printable into dst: valid UTF-8 stays, control codes and invalid
- * bytes become U+FFFD or a blank (tab, CR, LF), bidirectional overrides are dropped. Terminates;
- * returns the length. Use for every text of a log, job or user that is stored or shown. */
+/* Makes len bytes of anything printable into dst: valid UTF-8 stays; control codes, invalid bytes,
+ * what shows nothing and what turns the direction of others become U+FFFD or a blank (tab, CR, LF).
+ * Each byte becomes at most three. Terminates; returns the length. Use for every text of a log, job
+ * or user that is stored or shown. */
 size_t str_sanitize(char *dst, size_t size, const char *src, size_t len);
 
 /* How many bytes of the text fill so many columns of a terminal, cut at a blank where there is one.

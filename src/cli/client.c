@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -146,8 +147,11 @@ static int read_answer(const struct transfer *t, long status, json_t **ret, stru
     const char *why = json_string_value(json_object_get(j, "error"));
     int r = 0;
 
-    if (status != 200)
-        r = err_set(e, status_errno(status), "%s", why ? why : "reknitd refused, and says not why");
+    if (status != 200 && (!why || status >= 500))
+        r = err_set(e, status_errno(status), "%s answers with HTTP status %ld: %s", where(), status,
+                    why ? why : "it says not why");
+    else if (status != 200)
+        r = err_set(e, status_errno(status), "%s", why);
     else if (!json_is_object(j))
         r = err_set(e, -EBADMSG, "reknitd's answer is no JSON object; is it another release?");
     if (r < 0)
@@ -163,10 +167,10 @@ static int read_answer(const struct transfer *t, long status, json_t **ret, stru
 static void read_token(char ret[TOKEN_MAX])
 {
     const char *path = getenv("REKNIT_TOKEN_FILE");
-    _cleanup_(fclosep) FILE *f = path && *path ? fopen(path, "re") : NULL;
-    size_t n = f ? fread(ret, 1, TOKEN_MAX - 1, f) : 0;
+    _cleanup_(closep) int fd = path && *path ? file_open(path, NULL) : -1;
+    ssize_t n = fd >= 0 ? read(fd, ret, TOKEN_MAX - 1) : 0;
 
-    ret[n] = '\0';
+    ret[n > 0 ? n : 0] = '\0';
     ret[strcspn(ret, " \t\r\n")] = '\0';
 }
 
@@ -251,7 +255,10 @@ static int ask(const char *path, const char *body, json_t **ret, struct err *e)
         code = curl_easy_perform(c);
         curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
     }
-    r = code == CURLE_OK ? read_answer(&t, status, ret, e) : no_answer(code, e);
+    if (code == CURLE_OK || status >= 400) /* what refuses need not hear the question out */
+        r = read_answer(&t, status, ret, e);
+    else
+        r = no_answer(code, e);
     curl_easy_cleanup(c);
     curl_slist_free_all(headers);
     strbuf_done(&t.text);

@@ -4,6 +4,7 @@
 
 #include "cli/options.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "config/daemon_file.h"
 #include "config/keys.h"
@@ -128,12 +129,12 @@ static int show_daemon(const char *path)
 static int is_daemon(const char *path)
 {
     _cleanup_strbuf_ struct strbuf b = {0};
-    int r = file_read(path, DAEMON_FILE_MAX, &b);
+    struct err e = {0};
+    int r = file_read(path, DAEMON_FILE_MAX, &b, &e);
     struct form_text text = {path, strbuf_str(&b), b.len};
-    char name[PATH_MAX];
 
     if (r < 0 && r != -EFBIG)
-        log_error("%s: %s", shown(path, name), strerror(-r));
+        log_error("%s", e.text);
     return r < 0 && r != -EFBIG ? r : daemon_config_is_meant(&text);
 }
 

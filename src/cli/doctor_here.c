@@ -3,6 +3,7 @@
 /* What can be seen on this host without asking Slurm or reknitd. */
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/siblings.h"
 #include "cli/doctor.h"
 #include "cli/run_program.h"
@@ -195,7 +196,7 @@ static void read_slurm_conf(struct slurm_conf *ret)
         path = "/etc/slurm/slurm.conf";
     slash = strrchr(path, '/');
     STR_PRINTF(ret->plugstack, "%.*s/plugstack.conf", (int)(slash - path), path);
-    if (file_read(path, 1 << 20, &text) < 0 || text.len == 0)
+    if (file_read(path, 1 << 20, &text, NULL) < 0 || text.len == 0)
         return;
     for (char *save, *line = strtok_r(text.s, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save))
@@ -283,7 +284,7 @@ static void read_plugstack(struct plugstack *p, const char *path)
 {
     _cleanup_strbuf_ struct strbuf text = {0};
 
-    if (p->files++ >= INCLUDES_MAX || file_read(path, 256 * 1024, &text) < 0 || text.len == 0)
+    if (p->files++ >= INCLUDES_MAX || file_read(path, 256 * 1024, &text, NULL) < 0 || text.len == 0)
         return;
     for (char *save, *line = strtok_r(text.s, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save))

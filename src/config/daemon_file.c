@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/vec.h"
 #include "config/daemon_form.h"
 
@@ -93,14 +94,12 @@ static bool is_open_to_all(const char *path)
 static int add_file(struct daemon_config *c, const char *path, struct err *e)
 {
     _cleanup_strbuf_ struct strbuf b = {0};
-    int r = file_read(path, DAEMON_FILE_MAX, &b);
+    int r = file_read(path, DAEMON_FILE_MAX, &b, e);
     struct form_text text = {path, strbuf_str(&b), b.len};
     char before[CONFIG_TEXT_MAX];
 
-    if (r == -EFBIG)
-        return err_set(e, r, "%s: larger than %d KiB", path, DAEMON_FILE_MAX / 1024);
     if (r < 0)
-        return err_set(e, r, "%s: %s", path, strerror(-r));
+        return r;
     STR_COPY(before, c->webhook.url);
     r = daemon_config_add(c, &text, e);
     if (!streq(before, c->webhook.url))

@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -221,30 +220,6 @@ void key_write(struct strbuf *out, const struct key *key, const void *object)
         strbuf_adds(out, key->word(*(const int *)at));
         break;
     }
-}
-
-static int read_fd(int fd, size_t max, struct strbuf *out)
-{
-    char block[16384];
-    ssize_t n;
-
-    while ((n = read(fd, block, sizeof(block))) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        strbuf_add(out, block, (size_t)n);
-        if (out->len > max)
-            return -EFBIG;
-    }
-    return 0;
-}
-
-int file_read(const char *path, size_t max, struct strbuf *out)
-{
-    _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    return fd < 0 ? -errno : read_fd(fd, max, out);
 }
 
 const char *nearest_word(const char *given, const char *(*word)(const void *ctx, size_t i),

@@ -53,9 +53,6 @@ void key_write(struct strbuf *out, const struct key *key, const void *object);
 bool key_is_said(const struct key *key, const void *object);
 void quoted_write(struct strbuf *out, const char *s);
 
-/* A file of at most max bytes: -EFBIG, or why it cannot be read. */
-int file_read(const char *path, size_t max, struct strbuf *out);
-
 /* ", or did you mean 'WORD'?" kind of help: of the words the one most like it, NULL = none is. */
 const char *nearest_word(const char *given, const char *(*word)(const void *ctx, size_t i),
                          const void *ctx);

@@ -6,6 +6,7 @@
 #include "config/policy_file.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "config/policy_form.h"
 
 #include <assert.h>
@@ -214,11 +215,9 @@ int policy_parse(const char *text, size_t len, const char *name, struct policy *
 int policy_load(const char *path, struct policy *ret, struct err *ret_err)
 {
     _cleanup_strbuf_ struct strbuf text = {0};
-    int r = file_read(path, POLICY_FILE_MAX, &text);
+    int r = file_read(path, POLICY_FILE_MAX, &text, ret_err);
 
-    if (r < 0)
-        return err_set(ret_err, r, "%s: %s", path, strerror(-r));
-    return policy_parse(strbuf_str(&text), text.len, path, ret, ret_err);
+    return r < 0 ? r : policy_parse(strbuf_str(&text), text.len, path, ret, ret_err);
 }
 
 /* snprintf() that tells whether it fitted, and whether the file is there. */

@@ -8,6 +8,7 @@
 #include "extract/catalog.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/form.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -15,7 +16,6 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -472,26 +472,10 @@ static int add_text(struct catalog *c, const char *name, unsigned rank, const ch
 
 static int add_file(struct catalog *c, const char *path, unsigned rank, struct err *e)
 {
-    _cleanup_(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* not for a FIFO */
-    _cleanup_(fclosep) FILE *f = NULL;
-    _cleanup_(freep) char *text = NULL;
-    struct stat st;
-    size_t len;
+    _cleanup_strbuf_ struct strbuf text = {0};
+    int r = file_read(path, FILE_BYTES_MAX, &text, e);
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_set(e, -errno, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return err_set(e, -EINVAL, "%s: is no regular file", path);
-    f = fdopen(take_fd(&fd), "r");
-    if (!f)
-        return err_set(e, -errno, "%s: %s", path, strerror(errno));
-    text = xmalloc(FILE_BYTES_MAX + 1);
-    len = fread(text, 1, FILE_BYTES_MAX + 1, f);
-    if (ferror(f))
-        return err_set(e, -EIO, "%s: cannot be read", path);
-    if (len > FILE_BYTES_MAX)
-        return err_set(e, -EFBIG, "%s: is larger than %zu MiB", path, FILE_BYTES_MAX >> 20);
-    return add_text(c, path, rank, text, len, e);
+    return r < 0 ? r : add_text(c, path, rank, strbuf_str(&text), text.len, e);
 }
 
 static int is_yaml(const struct dirent *d)

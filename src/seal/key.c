@@ -6,10 +6,10 @@
 #include "seal/key.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/str.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
 #include <stdio.h>
@@ -41,12 +41,12 @@ static int read_key(int fd, const char *path, struct key *k, struct err *e)
 
 int key_load(const char *path, struct key **ret, struct err *e)
 {
-    _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    _cleanup_(closep) int fd = file_open(path, e);
     _cleanup_(key_freep) struct key *k = xnew(struct key);
     int r;
 
     if (fd < 0)
-        return err_set(e, -errno, "%s: %s", path, strerror(errno));
+        return fd;
     r = read_key(fd, path, k, e);
     if (r == 0)
         *ret = TAKE(k);

@@ -22,6 +22,7 @@
 
 #include "source/agents.h"
 
+#include "base/acceptor.h"
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/str.h"
@@ -95,7 +96,7 @@ struct agents {
     void *ctx;
     struct helper *opener, *resolver;
     int fd;
-    sd_event_source *acceptable;
+    struct acceptor *acceptor;
     VEC(struct connection *) connections;
     VEC(struct node *) nodes; /* by name */
     struct agents_counts counts;
@@ -574,29 +575,22 @@ static void turn_away(struct agents *a, int fd, const char *peer, const char *wh
         a->handlers.refused(a->ctx, peer, why);
 }
 
-static int on_acceptable(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+static void on_connection(void *ctx, int fd, const struct sockaddr *from, socklen_t len)
 {
-    struct sockaddr_storage from;
-    socklen_t len = sizeof(from);
-    struct agents *a = userdata;
+    struct agents *a = ctx;
     char peer[ADDRESS_LEN];
     const char *plain = peer;
-    int new = accept4(fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    if (new < 0)
-        return 0;
-    if (getnameinfo((struct sockaddr *)&from, len, peer, sizeof(peer), NULL, 0, NI_NUMERICHOST) !=
-        0)
+    if (getnameinfo(from, len, peer, sizeof(peer), NULL, 0, NI_NUMERICHOST) != 0)
         STR_COPY(peer, "?");
     if (str_startswith(peer, "::ffff:")) /* IPv4 on a socket for both */
         plain += strlen("::ffff:");
     if (a->connections.n >= AGENTS_MAX)
-        turn_away(a, new, plain, "there are too many connections");
+        turn_away(a, fd, plain, "there are too many connections");
     else if (is_crowded(a, plain))
-        turn_away(a, new, plain, "too many connections from there have proven nothing yet");
+        turn_away(a, fd, plain, "too many connections from there have proven nothing yet");
     else
-        add_connection(a, new, plain);
-    return 0;
+        add_connection(a, fd, plain);
 }
 
 /* "1.2.3.4:5", "[::]:5" */
@@ -632,7 +626,7 @@ static int listen_there(struct agents *a, const char *text, struct err *e)
 static void stop_listening(struct agents *a)
 {
     a->ending = true;
-    a->acceptable = sd_event_source_disable_unref(a->acceptable);
+    a->acceptor = acceptor_free(a->acceptor);
     closep(&a->fd);
     while (a->connections.n > 0)
         drop(a->connections.v[a->connections.n - 1]);
@@ -650,10 +644,8 @@ int agents_move(struct agents *a, const struct agents_config *config, struct err
     a->resolver = helper_new(a->event, config->seal, HELPER_PATIENCE);
     r = listen_there(a, config->listen, e);
     if (r == 0 && (!a->opener || !a->resolver ||
-                   sd_event_add_io(a->event, &a->acceptable, a->fd, EPOLLIN, on_acceptable, a) < 0))
+                   acceptor_new(a->event, a->fd, on_connection, a, &a->acceptor) < 0))
         r = err_set(e, -ENOMEM, "the event loop refuses");
-    if (r == 0) /* out of descriptors, it would be told all the time */
-        sd_event_source_set_ratelimit(a->acceptable, USEC_PER_SEC, 2000);
     return r;
 }
 

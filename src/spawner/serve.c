@@ -10,6 +10,7 @@
 
 #include "spawner/serve.h"
 
+#include "base/acceptor.h"
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -55,7 +56,8 @@ struct child {
 struct spawner {
     struct spawner_options options;
     sd_event *event;
-    sd_event_source *acceptable, *term, *interrupt;
+    struct acceptor *acceptor;
+    sd_event_source *term, *interrupt;
     char slurm_conf[PATH_MAX + 16];
     uint32_t last_number;
     VEC(struct connection *) connections;
@@ -262,18 +264,12 @@ static void add_connection(struct spawner *s, int fd)
         free(c);
 }
 
-static int on_connection(sd_event_source *source, int listening, uint32_t revents, void *userdata)
+static void on_connection(void *ctx, int fd, const struct sockaddr *from, socklen_t len)
 {
-    struct spawner *s = userdata;
-    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-    if (fd < 0)
-        return 0;
-    if (is_welcome(s, fd))
-        add_connection(s, fd);
+    if (is_welcome(ctx, fd))
+        add_connection(ctx, fd);
     else
         close(fd);
-    return 0;
 }
 
 static int init(struct spawner *s, const struct spawner_options *o)
@@ -294,7 +290,7 @@ static int init(struct spawner *s, const struct spawner_options *o)
     if (r >= 0)
         r = sd_event_add_signal(s->event, &s->interrupt, SIGINT, NULL, NULL);
     if (r >= 0)
-        r = sd_event_add_io(s->event, &s->acceptable, o->listening, EPOLLIN, on_connection, s);
+        r = acceptor_new(s->event, o->listening, on_connection, s, &s->acceptor);
     return r;
 }
 
@@ -306,7 +302,7 @@ static void done(struct spawner *s)
         drop_child(s->children.v[0]);
     VEC_DONE(&s->connections);
     VEC_DONE(&s->children);
-    sd_event_source_disable_unref(s->acceptable);
+    acceptor_free(s->acceptor);
     sd_event_source_disable_unref(s->term);
     sd_event_source_disable_unref(s->interrupt);
     sd_event_unref(s->event);

@@ -127,7 +127,7 @@ def test_odd_paths_lead_nowhere(daemon):
         assert daemon.ask(path)[0] == 404, path
 
 
-def test_one_user_cannot_take_all_connections(daemon):
+def test_one_user_cannot_take_all_connections(daemon, reknit):
     held = []
     with as_user(BOB):
         for _ in range(300):
@@ -149,6 +149,10 @@ def test_one_user_cannot_take_all_connections(daemon):
     assert daemon.ask("/v1/health")[0] == 200
     held[-1].settimeout(10)
     assert held[-1].recv(100).startswith(b"HTTP/1.1 503")
+    env = {**os.environ, "REKNIT_SOCKET": str(daemon.socket)}
+    told = reknit("jobs", "--cluster", env=env, user=BOB, group=BOB, extra_groups=[])
+    assert (told.returncode, told.stderr) == (
+        1, f"reknit: error: {daemon.socket} answers with HTTP status 503: too many connections\n")
     for s in held:
         s.close()
     daemon.until("/v1/health", lambda a: True, BOB)

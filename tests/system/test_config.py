@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """reknit config: which kind of file it is, whether it is sound, what it makes."""
 
+import os
 import re
 
 import pytest
@@ -39,6 +40,15 @@ def test_what_is_shown_makes_the_same_again(reknit, tmp_path):
     assert "max_restarts: 7" in first
     path.write_text(first)
     assert reknit("config", "show", path).stdout == first
+
+
+def test_what_would_be_waited_for_is_no_configuration(reknit, tmp_path):
+    fifo = tmp_path / "reknitd.yaml"
+    os.mkfifo(fifo)
+    for command in (("config", "check", fifo), ("config", "show", fifo), ("run", "--policy", fifo, "--", "true"),
+                    ("doctor", "--config", fifo)):
+        result = reknit(*command, timeout=20)
+        assert result.returncode > 0 and f"{fifo}: is no regular file" in result.stdout + result.stderr, command
 
 
 def test_drop_ins_go_with_their_file(reknit, tmp_path):

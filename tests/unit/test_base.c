@@ -73,18 +73,43 @@ static void timestamps_format(void **state)
     assert_int_equal(days_from_civil(2000, 3, 1), 11017);
 }
 
+#define FFFD "\xef\xbf\xbd"
+
 static void hostile_text_is_made_printable(void **state)
 {
     char out[64];
 
     str_sanitize(out, sizeof(out), "a\tb\x1b[0m\xff", 8);
     assert_string_equal(out, "a b\xef\xbf\xbd[0m\xef\xbf\xbd");
-    /* overlong encoding, surrogate, right-to-left override */
-    str_sanitize(out, sizeof(out), "\xc0\xaf\xed\xa0\x80\xe2\x80\xaex", 9);
-    assert_string_equal(out + strlen(out) - 1, "x");
-    assert_null(strstr(out, "\xe2\x80\xae"));
+    /* overlong encoding, surrogate */
+    str_sanitize(out, sizeof(out), "\xc0\xaf\xed\xa0\x80x", 6);
+    assert_string_equal(out, FFFD FFFD FFFD FFFD FFFD "x");
     /* never cut inside a sequence */
     assert_int_equal(str_sanitize(out, 4, "ab\xc3\xa9", 4), 2);
+}
+
+static void what_cannot_be_seen_is_seen(void **state)
+{
+    static const char *const unseen[] = {
+        "\u00ad", "\u034f", "\u061c", "\u115f", "\u180e", "\u200b",     "\u200d",     "\u200f",
+        "\u2028", "\u2029", "\u202a", "\u202e", "\u2060", "\u2066",     "\u206f",     "\u3164",
+        "\ufe0f", "\ufeff", "\uffa0", "\ufff9", "\ufffb", "\U000e0041", "\U000e0fff",
+    };
+    static const char *const seen[] = {
+        "\u00a9", "\u00e9", "\u0350", "\u061b", "\u05d0", "\u1161", "\u2027",     "\u2030",
+        "\u2070", "\u3165", "\u4e2d", "\ufdf0", "\ufffd", "\ufffc", "\U0001f600",
+    };
+    char out[16], text[16];
+
+    for (size_t i = 0; i < ARRAY_SIZE(unseen); i++) {
+        STR_PRINTF(text, "a%sb", unseen[i]);
+        str_sanitize(out, sizeof(out), text, strlen(text));
+        assert_string_equal(out, "a" FFFD "b");
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(seen); i++) {
+        str_sanitize(out, sizeof(out), seen[i], strlen(seen[i]));
+        assert_string_equal(out, seen[i]);
+    }
 }
 
 static void copies_are_bounded(void **state)
@@ -238,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_wait_is_never_endless),
         cmocka_unit_test(timestamps_format),
         cmocka_unit_test(hostile_text_is_made_printable),
+        cmocka_unit_test(what_cannot_be_seen_is_seen),
         cmocka_unit_test(copies_are_bounded),
         cmocka_unit_test(intsets_keep_order_and_round_trip),
         cmocka_unit_test(a_sorted_array_is_found_in_and_added_to),

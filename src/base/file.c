@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+static bool is_null_device(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
+/* Not waiting is harmless to a regular file: it never has to be waited for in that way. */
+int file_open(const char *path, struct err *e)
+{
+    _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_set(e, -errno, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return err_set(e, -EISDIR, "%s: %s", path, strerror(EISDIR));
+    if (!S_ISREG(st.st_mode) && !is_null_device(&st))
+        return err_set(e, -EINVAL, "%s: is no regular file", path);
+    return take_fd(&fd);
+}
+
+static int read_all(int fd, size_t max, struct strbuf *out)
+{
+    char block[16384];
+    ssize_t n;
+
+    while ((n = read(fd, block, sizeof(block))) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        strbuf_add(out, block, (size_t)n);
+        if (out->len > max)
+            return -EFBIG;
+    }
+    return 0;
+}
+
+int file_read(const char *path, size_t max, struct strbuf *out, struct err *e)
+{
+    _cleanup_(closep) int fd = file_open(path, e);
+    int r;
+
+    if (fd < 0)
+        return fd;
+    r = read_all(fd, max, out);
+    if (r == -EFBIG)
+        return err_set(e, r, "%s: larger than %zu KiB", path, max / 1024);
+    return r < 0 ? err_set(e, r, "%s: %s", path, strerror(-r)) : 0;
+}

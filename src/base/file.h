@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REKNIT_BASE_FILE_H
+#define REKNIT_BASE_FILE_H
+
+/* Files that a person named: configuration, keys, tokens. */
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* For reading, at once: what would be waited for (a FIFO) or has no end (a device) is refused with
+ * -EINVAL; of devices only the null device is taken, as a file that says nothing. The descriptor,
+ * or a negative errno and e says "PATH: why". */
+int file_open(const char *path, struct err *e);
+
+/* All of such a file, at most max bytes. -EFBIG: it is larger, and out holds its beginning. */
+int file_read(const char *path, size_t max, struct strbuf *out, struct err *e);
+
+#endif

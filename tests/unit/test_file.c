@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Files that a person named, and what else may lie under such a name. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int set_up(void **state)
+{
+    *state = strdup("/tmp/reknit-file-XXXXXX");
+    return mkdtemp(*state) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    int r = rmdir(*state);
+
+    free(*state);
+    return r;
+}
+
+static void path_of(char ret[64], void *const *state, const char *name)
+{
+    str_printf(ret, 64, "%s/%s", (const char *)*state, name);
+}
+
+static void what_would_be_waited_for_is_refused_at_once(void **state)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+    struct err e = {0};
+    char path[64], why[128];
+
+    path_of(path, state, "fifo");
+    assert_return_code(mkfifo(path, 0600), errno);
+    assert_int_equal(file_open(path, &e), -EINVAL);
+    STR_PRINTF(why, "%s: is no regular file", path);
+    assert_string_equal(e.text, why);
+    assert_int_equal(file_read(path, 1024, &b, NULL), -EINVAL);
+    assert_int_equal(file_read("/dev/zero", 1024, &b, NULL), -EINVAL);
+    assert_int_equal(b.len, 0);
+    unlink(path);
+}
+
+static void what_is_not_there_is_named(void **state)
+{
+    struct err e = {0};
+
+    assert_int_equal(file_open("/nowhere/at/all", &e), -ENOENT);
+    assert_string_equal(e.text, "/nowhere/at/all: No such file or directory");
+    assert_int_equal(file_open("/", &e), -EISDIR);
+}
+
+static void a_file_is_read_as_far_as_it_may_be(void **state)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+    char path[64];
+    FILE *f;
+
+    path_of(path, state, "file");
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fputs("sixteen letters.", f) < 0, 0);
+    fclose(f);
+    assert_int_equal(file_read(path, 16, &b, NULL), 0);
+    assert_string_equal(strbuf_str(&b), "sixteen letters.");
+    assert_int_equal(file_read(path, 15, &b, NULL), -EFBIG);
+    unlink(path);
+    strbuf_reset(&b);
+    assert_int_equal(file_read("/dev/null", 16, &b, NULL), 0);
+    assert_int_equal(b.len, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_would_be_waited_for_is_refused_at_once, set_up,
+                                        tear_down),
+        cmocka_unit_test(what_is_not_there_is_named),
+        cmocka_unit_test_setup_teardown(a_file_is_read_as_far_as_it_may_be, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
