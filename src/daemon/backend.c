@@ -101,7 +101,7 @@ static void get_status(void *ctx, struct api_status *ret)
         .readers_hung = readers.hung,
         .readers_replaced = readers.replaced,
         .journal_bytes = journal_bytes(d),
-        .tilt = pump_is_tilted(d->pump) ? "the journal cannot be written" : NULL,
+        .tilt = pump_is_tilted(d->pump) ? d->tilt.text : NULL,
         .config = d->config_path,
         .config_hash = d->config_hash,
     };

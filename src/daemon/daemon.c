@@ -91,6 +91,9 @@ static void on_tilted(void *ctx, const struct err *why)
 
     if (!why && d->nodes)
         node_watch_written(d->nodes);
+    d->tilt = why ? *why : (struct err){0};
+    if (why)
+        err_prefix(&d->tilt, d->tilt.code, "the journal cannot be written");
     if (why)
         log_error("the journal cannot be written (%s): nothing is done until it can", why->text);
     else

@@ -48,6 +48,7 @@ struct daemon {
     struct node_watch *nodes;
     uint64_t refused;    /* inputs that no journal may hold */
     usec_t said_refused; /* monotonic */
+    struct err tilt;     /* why the journal could not be written when that began */
     struct notifier *notifier;
     struct keeping *keeping;
 };

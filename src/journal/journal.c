@@ -24,7 +24,8 @@
 #include <unistd.h>
 
 #define APPLICATION_ID 0x524b4e54 /* "RKNT" */
-#define BUSY_MS        5000       /* a reader may hold the file for a moment */
+#define OPEN_BUSY_MS   5000       /* another process may hold the file for a moment */
+#define BUSY_MS        50         /* ... but who has a loop to run comes again later */
 
 struct row {
     uint64_t seq, parent;
@@ -137,6 +138,8 @@ static const char *db_words(sqlite3 *db)
         return "the disk is full";
     case SQLITE_READONLY:
         return "it may not be written";
+    case SQLITE_BUSY:
+        return "another process has locked it";
     default:
         return sqlite3_errmsg(db);
     }
@@ -267,7 +270,7 @@ static int open_file(struct journal *j, const char *path, enum journal_mode mode
     }
     if (sqlite3_open_v2(strbuf_str(&uri), &j->db, flags, NULL) != SQLITE_OK)
         return journal_error(j, e);
-    sqlite3_busy_timeout(j->db, BUSY_MS);
+    sqlite3_busy_timeout(j->db, mode == JOURNAL_ASK ? BUSY_MS : OPEN_BUSY_MS);
     if (mode == JOURNAL_WRITE && sqlite3_db_readonly(j->db, "main") == 1)
         return err_set(e, -EACCES, "it may not be written");
     return 0;
@@ -281,6 +284,7 @@ static int prepare_writer(struct journal *j, struct err *e)
     if (sqlite3_prepare_v3(j->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &j->insert, NULL) !=
         SQLITE_OK)
         return journal_error(j, e);
+    sqlite3_busy_timeout(j->db, BUSY_MS);
     return journal_run(j, "PRAGMA synchronous=NORMAL", e);
 }
 

@@ -36,7 +36,8 @@ DEFINE_CLEANUP(struct journal_batch *, journal_batch_free);
 void journal_batch_add(struct journal_batch *b, const struct event *e);
 size_t journal_batch_size(const struct journal_batch *b); /* events */
 
-/* One transaction; on success the batch is empty, on failure as before (-ENOSPC, -EIO, ...).
+/* One transaction; on success the batch is empty, on failure as before (-ENOSPC, -EIO, ...; -EBUSY:
+ * another process has it locked, which was waited for no longer than a loop may stand still).
  * durable: it is on the disk when this returns; otherwise a power cut may lose the latest. */
 int journal_commit(struct journal *j, struct journal_batch *b, bool durable, struct err *e);
 

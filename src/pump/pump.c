@@ -11,6 +11,10 @@
  * result. When more than KEPT_MAX events wait, the journal is given up for this run: tilted for
  * good. The job does not notice any of it.
  *
+ * A lock of another process (a backup, somebody with a database tool) is mostly gone in a moment:
+ * so for BUSY_MAX the commit is only late, and tried again every BUSY_AGAIN while the loop goes on.
+ * Neither is what happened told nor an intent handed out until then; after it, it is a TILT.
+ *
  * Whatever an input says, the journal can be read again: one that a journal may not hold is refused
  * here, before core sees it.
  *
@@ -28,6 +32,8 @@
 
 #define KEPT_MAX   4096
 #define RETRY_US   (5 * USEC_PER_SEC)
+#define BUSY_AGAIN (250 * USEC_PER_MSEC)
+#define BUSY_MAX   (5 * USEC_PER_SEC)
 #define BEAT_US    (2 * USEC_PER_SEC)
 #define STALL_US   (3 * USEC_PER_SEC) /* beyond the beat */
 #define TICK_LEAST (10 * USEC_PER_MSEC)
@@ -48,9 +54,10 @@ struct pump {
     bool durable; /* the batch holds something that must be on the disk before it is acted on */
     bool tilted, given_up;
     usec_t retry_at;     /* monotonic */
+    usec_t busy_since;   /* monotonic; USEC_NEVER = the commit is not late */
     usec_t clock_offset; /* pump time - monotonic */
     usec_t last_beat;    /* monotonic */
-    sd_event_source *turn_over, *tick, *beat;
+    sd_event_source *turn_over, *tick, *beat, *again;
 };
 
 usec_t pump_now(const struct pump *p)
@@ -102,12 +109,26 @@ static void enter_tilt(struct pump *p, const struct err *why)
 static void leave_tilt(struct pump *p)
 {
     p->durable = false;
+    p->busy_since = USEC_NEVER;
     if (!p->tilted)
         return;
     p->tilted = false;
     p->handlers.tilted(p->ctx, NULL);
 }
 
+/* The journal is locked, but not for long yet. */
+static bool is_late(struct pump *p)
+{
+    usec_t now = mono_us();
+
+    if (p->tilted)
+        return false;
+    if (p->busy_since == USEC_NEVER)
+        p->busy_since = now;
+    return now < p->busy_since + BUSY_MAX;
+}
+
+/* -EBUSY, and not tilted: to be tried again. */
 static int commit(struct pump *p, struct err *e)
 {
     int r;
@@ -115,7 +136,9 @@ static int commit(struct pump *p, struct err *e)
     if (p->given_up)
         return -ENOSPC;
     r = journal_commit(p->journal, p->batch, p->durable, e);
-    if (r < 0)
+    if (r == -EBUSY && is_late(p))
+        timer_arm(p->again, mono_us() + BUSY_AGAIN);
+    else if (r < 0)
         enter_tilt(p, e);
     else
         leave_tilt(p);
@@ -145,21 +168,24 @@ static void arm_tick(struct pump *p)
     timer_arm(p->tick, due > least ? due : least);
 }
 
-static void turn_end(struct pump *p)
+/* False: it is not over yet, for the commit is late. */
+static bool turn_end(struct pump *p)
 {
     struct err e = {0};
     bool retry = p->tilted && mono_us() >= p->retry_at;
 
     if (p->turn.n == 0 && !retry)
-        return;
-    if (!p->tilted || retry)
-        commit(p, &e);
+        return true;
     arm_tick(p);
+    if ((!p->tilted || retry) && commit(p, &e) == -EBUSY && !p->tilted)
+        return false;
     tell(p, &p->turn, p->handlers.happened);
     if (!p->tilted)
         tell(p, &p->held, p->handlers.intent);
+    return true;
 }
 
+/* A commit that is late keeps the caller, not the loop, for as long as that may last. */
 void pump_settle(struct pump *p)
 {
     while (p->turn.n > 0)
@@ -168,8 +194,16 @@ void pump_settle(struct pump *p)
 
 static int on_turn_over(sd_event_source *s, void *userdata)
 {
-    pump_settle(userdata);
+    struct pump *p = userdata;
+
+    while (p->turn.n > 0 && turn_end(p))
+        ;
     return 0;
+}
+
+static int on_again(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    return on_turn_over(s, userdata);
 }
 
 uint64_t pump_input(struct pump *p, const struct event *e)
@@ -195,7 +229,7 @@ uint64_t pump_input(struct pump *p, const struct event *e)
         note(p, derived);
     }
     core_output_done(&out);
-    if (p->turn.n >= TURN_MAX && !p->tilted && p->held.n == 0)
+    if (p->turn.n >= TURN_MAX && !p->tilted && p->held.n == 0 && p->busy_since == USEC_NEVER)
         turn_end(p);
     return input.seq;
 }
@@ -263,6 +297,8 @@ static int add_sources(struct pump *p)
                                        100 * USEC_PER_MSEC, on_beat, p);
     if (r >= 0)
         r = timer_new(p->event, on_tick, p, &p->tick);
+    if (r >= 0)
+        r = timer_new(p->event, on_again, p, &p->again);
     /* Data that waits to be read is older than a deadline that has passed. */
     if (r >= 0)
         r = sd_event_source_set_priority(p->tick, SD_EVENT_PRIORITY_NORMAL + 10);
@@ -284,6 +320,7 @@ int pump_new(sd_event *event, struct journal *j, const struct pump_handlers *han
     p->ctx = ctx;
     p->core = core_new();
     p->batch = journal_batch_new();
+    p->busy_since = USEC_NEVER;
     p->last_beat = mono_us();
     p->clock_offset = now_us() - p->last_beat;
     r = fold(p, e);
@@ -308,6 +345,7 @@ struct pump *pump_free(struct pump *p)
     sd_event_source_disable_unref(p->turn_over);
     sd_event_source_disable_unref(p->tick);
     sd_event_source_disable_unref(p->beat);
+    sd_event_source_disable_unref(p->again);
     sd_event_unref(p->event);
     VEC_DONE(&p->turn);
     VEC_DONE(&p->held);
@@ -319,5 +357,12 @@ struct pump *pump_free(struct pump *p)
 
 int pump_close(struct pump *p, struct err *e)
 {
-    return p->given_up || journal_batch_size(p->batch) == 0 ? 0 : commit(p, e);
+    int r = 0;
+
+    while (!p->given_up && journal_batch_size(p->batch) > 0) {
+        r = commit(p, e);
+        if (r != -EBUSY || p->tilted)
+            break;
+    }
+    return r;
 }

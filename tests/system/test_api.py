@@ -8,12 +8,13 @@ import pathlib
 import re
 import select
 import socket
+import sqlite3
 import subprocess
 import time
 
 import pytest
 
-from api_daemon import ALICE, BOB, REKNITD, Connection, Daemon, as_user
+from api_daemon import ALICE, BOB, REKNITD, Connection, Daemon, as_user, wait_for
 from fake_adapter import World
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="asks as several users")
@@ -119,6 +120,26 @@ def test_what_is_too_large_is_refused(daemon):
     assert b" 200 " not in raw(daemon, b"GET /v1/" + b"x" * 100000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
     assert b" 200 " not in raw(daemon, b"GET /v1/health HTTP/1.1\r\n", *[b"X: " + b"y" * 1000 + b"\r\n"] * 100)
     assert daemon.ask("/v1/health")[1]["frozen"] is False
+
+
+def test_a_journal_that_somebody_locked_is_told_by_a_loop_that_lives(daemon):
+    def health():
+        begin = time.monotonic()
+        answer = daemon.ask("/v1/health")[1]
+        slowest.append(time.monotonic() - begin)
+        return answer
+
+    slowest = []
+    journal = sqlite3.connect(daemon.folder / "state/journal.db", isolation_level=None)
+    journal.execute("BEGIN IMMEDIATE")
+    assert daemon.ask("/v1/freeze", method="POST")[0] == 200  # something to write
+    told = wait_for(lambda: (h := health()).get("tilt") and h, "no tilt")
+    assert told["tilt"] == "the journal cannot be written: another process has locked it" and not told["ok"]
+    assert daemon.ask("/v1/thaw", method="POST")[0] == 503
+    journal.execute("ROLLBACK")
+    journal.close()
+    wait_for(lambda: "tilt" not in health() and health()["frozen"], "the tilt stays")
+    assert max(slowest) < 2, slowest
 
 
 def test_odd_paths_lead_nowhere(daemon):

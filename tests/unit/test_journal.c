@@ -485,6 +485,36 @@ static void it_is_append_only(void **state)
     journal_free(j);
 }
 
+/* Whoever waits in a loop is told at once, and loses nothing. */
+static void a_lock_of_another_is_not_waited_for(void **state)
+{
+    struct journal *j = open_journal(JOURNAL_WRITE);
+    struct journal_batch *b = journal_batch_new();
+    struct event *e = xnew(struct event);
+    struct err err = {0};
+    sqlite3 *other = NULL;
+    usec_t before;
+
+    append(j, 1, 1, true);
+    e->seq = 2;
+    e->kind = EVENT_TICK;
+    journal_batch_add(b, e);
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    before = mono_us();
+    assert_int_equal(journal_commit(j, b, true, &err), -EBUSY);
+    assert_true(mono_us() - before < 3 * USEC_PER_SEC); /* less than it was once */
+    assert_string_equal(err.text, "another process has locked it");
+    assert_int_equal(journal_batch_size(b), 1);
+    assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    assert_int_equal(journal_commit(j, b, true, &err), 0);
+    assert_int_equal(journal_last_seq(j), 2);
+    free(e);
+    journal_batch_free(b);
+    journal_free(j);
+}
+
 static void expect_refusal(enum journal_mode mode, int code, const char *complaint)
 {
     struct journal *j = NULL;
@@ -986,6 +1016,7 @@ int main(void)
         WITH_FOLDER(an_unreadable_note_is_none),
         WITH_FOLDER(a_reader_leaves_no_files_behind),
         WITH_FOLDER(it_is_append_only),
+        WITH_FOLDER(a_lock_of_another_is_not_waited_for),
         WITH_FOLDER(other_files_are_refused),
         WITH_FOLDER(a_newer_schema_is_refused),
         WITH_FOLDER(events_are_chosen_by_job_kind_and_place),

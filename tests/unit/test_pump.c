@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "pump/pump.h"
+#include "until.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +22,8 @@
 #define SKIP (6 * USEC_PER_SEC) /* longer than the pause before a commit is tried again */
 
 /* The linker puts these before the pump's. */
-static bool disk_full;
+static bool disk_full, locked; /* locked: by another process */
+static unsigned tries;
 static usec_t skipped;
 
 usec_t __real_mono_us(void);
@@ -36,6 +38,9 @@ usec_t __wrap_mono_us(void)
 
 int __wrap_journal_commit(struct journal *j, struct journal_batch *b, bool durable, struct err *e)
 {
+    tries++;
+    if (locked)
+        return err_set(e, -EBUSY, "another process has locked it");
     return disk_full ? err_set(e, -ENOSPC, "the disk is full")
                      : __real_journal_commit(j, b, durable, e);
 }
@@ -123,7 +128,7 @@ static int set_up(void **state)
 {
     struct fixture *f = xnew(struct fixture);
 
-    disk_full = false;
+    disk_full = locked = false;
     skipped = 0;
     STR_COPY(f->folder, "/tmp/reknit-test-pump-XXXXXX");
     assert_non_null(mkdtemp(f->folder));
@@ -319,6 +324,66 @@ static void a_journal_that_cannot_catch_up_is_given_up(void **state)
     assert_int_equal(journal_last_seq(f->journal), last); /* no gap in it */
 }
 
+static void fail_in_the_loop(struct fixture *f)
+{
+    feed(f, EVENT_ATTEMPT_EXITED);
+    feed(f, EVENT_ATTEMPT_GONE);
+    feed(f, EVENT_LOGS_DRAINED);
+    sd_event_run(f->event, 0);
+}
+
+/* Who holds the journal for a moment makes the commit late, and nothing else: neither is anything
+ * told before it, nor is it a TILT, nor does the loop stand still. */
+static void a_journal_that_is_locked_for_a_moment_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    size_t before;
+
+    begin(f);
+    before = f->happened.n;
+    locked = true;
+    tries = 0;
+    fail_in_the_loop(f);
+    for (int i = 0; i < 200; i++) {
+        feed(f, EVENT_TICK);
+        sd_event_run(f->event, 0);
+    }
+    assert_in_range(tries, 1, 5); /* not with each turn */
+    assert_int_equal(f->happened.n, before);
+    assert_int_equal(f->intents.n, 0);
+    assert_int_equal(f->tilts, 0);
+    locked = false;
+    UNTIL(f->intents.n > 0, sd_event_run(f->event, USEC_PER_SEC)); /* by itself */
+    assert_int_equal(f->tilts, 0);
+    assert_int_equal(journal_last_seq(f->journal), f->happened.n);
+    locked = true; /* the patience begins anew */
+    skipped += SKIP;
+    feed(f, EVENT_TICK);
+    sd_event_run(f->event, 0);
+    assert_int_equal(f->tilts, 0);
+}
+
+static void a_journal_that_stays_locked_is_a_tilt(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f);
+    locked = true;
+    fail_in_the_loop(f);
+    assert_int_equal(f->tilts, 0);
+    skipped += SKIP;
+    UNTIL(f->tilts > 0, sd_event_run(f->event, USEC_PER_SEC));
+    assert_string_equal(f->why, "another process has locked it");
+    assert_int_equal(f->happened.v[f->happened.n - 1].kind, EVENT_INTENT); /* told, */
+    assert_int_equal(f->intents.n, 0);                                     /* not done */
+    locked = false;
+    skipped += SKIP;
+    feed(f, EVENT_TICK);
+    pump_settle(f->pump);
+    assert_int_equal(f->ends_of_tilt, 1);
+    assert_int_equal(f->intents.n, 1);
+}
+
 /* Time in which the loop did not run is taken out of the pump's clock. */
 static void a_stall_is_no_time(void **state)
 {
@@ -366,6 +431,8 @@ int main(void)
         TEST(a_full_disk_holds_intents_back),
         TEST(a_disk_that_stays_full_is_said_once),
         TEST(a_journal_that_cannot_catch_up_is_given_up),
+        TEST(a_journal_that_is_locked_for_a_moment_is_waited_for),
+        TEST(a_journal_that_stays_locked_is_a_tilt),
         TEST(a_stall_is_no_time),
         TEST(what_no_journal_may_hold_is_refused),
     };
