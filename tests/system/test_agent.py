@@ -336,6 +336,22 @@ def test_who_proves_nothing_gets_little(place):
     assert [json.loads(patient.file.readline())["ack"] for _ in (2, 3)] == [2, 3]
 
 
+def test_what_is_opened_has_a_bound(place):
+    """Eight KiB, twice what any message of ours has: anybody on any host can have MUNGE seal a lot."""
+    def ask(**request):
+        done = subprocess.run([SEAL, *map(str, place.seal)], text=True, capture_output=True, check=True,
+                              input=json.dumps(request) + "\n")
+        return json.loads(done.stdout)
+
+    place.munge()
+    for text in ("x" * 8192, "x" * 8193):
+        opened = ask(open=ask(seal=text)["sealed"])
+        if len(text) > 8192:
+            assert opened == {"error": "what was sealed is too long", "bad": True}
+        else:
+            assert (opened["text"], opened["uid"]) == (text, 0)
+
+
 def test_a_key_that_others_can_read_is_none(place):
     place.key.chmod(0o644)
     done = subprocess.run([SEAL, "--key", place.key], capture_output=True, text=True, input="")

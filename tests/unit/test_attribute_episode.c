@@ -342,6 +342,33 @@ static void test_a_traceback_after_the_last_step_is_a_crash(void **state)
     assert_int_equal(judge(s)->class, CLASS_HEALTHY);
 }
 
+/* Its log may be read after the scheduler was asked; what it wrote before it was killed is no sign
+ * that it was not. A line of the job's own says less. */
+static void test_the_schedulers_word_of_a_limit_outlives_later_lines(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    x = hit(s, "slurm.timeout", ROLE_ROOT, CAUSE_TIME_LIMIT, 95);
+    x.provenance = PROVENANCE_SCHEDULER;
+    x.layer = LAYER_SCHEDULER;
+    evidence_add(s->e, &x);
+    steps(s, 51, 900, USEC_PER_SEC);
+    assert_int_equal(judge(s)->class, CLASS_INTERRUPTED);
+    assert_int_equal(s->in.cause, CAUSE_TIME_LIMIT);
+}
+
+static void test_a_limit_that_only_the_job_speaks_of_is_survived(void **state)
+{
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "slurm.timeout", ROLE_ROOT, CAUSE_TIME_LIMIT, 95, RANK_NONE);
+    steps(s, 51, 900, USEC_PER_SEC);
+    assert_int_equal(judge(s)->class, CLASS_HEALTHY);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -364,6 +391,8 @@ int main(void)
         STORY_TEST(test_a_crash_in_tear_down_says_that_the_work_was_done),
         STORY_TEST(test_taken_down_without_a_failure_is_a_cancel),
         STORY_TEST(test_a_traceback_after_the_last_step_is_a_crash),
+        STORY_TEST(test_the_schedulers_word_of_a_limit_outlives_later_lines),
+        STORY_TEST(test_a_limit_that_only_the_job_speaks_of_is_survived),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,6 +206,86 @@ static void test_succession(void **state)
     sched_job_free(r);
 }
 
+#define STRANDED "\"reason_kind\":\"dependency-never\",\"uid\":7,\"state\":\"pending\""
+
+/* Who is given his dependency anew once 25 waits again: those of the same user that waited for its
+ * success and were told that it would never come. */
+static void test_who_is_stranded(void **state)
+{
+    static const struct {
+        const char *next;
+        bool stranded;
+    } cases[] = {
+        {"{\"id\":\"26\"," STRANDED ",\"dependency\":\"afterok:25(failed)\"}", true},
+        {"{\"id\":\"26\"," STRANDED ",\"dependency\":\"aftercorr:25(failed)\"}", true},
+        {"{\"id\":\"26\"," STRANDED ",\"dependency\":\"afterok:7(unfulfilled):25(failed)\"}", true},
+        {"{\"id\":\"26\"," STRANDED ",\"dependency\":\"afterany:7,afterok:25(failed)\"}", true},
+        {"{\"id\":\"26\"," STRANDED ",\"dependency\":\"afterok:250(failed)\"}", false},
+        {"{\"id\":\"26\"," STRANDED ",\"dependency\":\"afterok:7(failed),afterany:25\"}", false},
+        {"{\"id\":\"26\"," STRANDED ",\"dependency\":\"\"}", false},
+        /* it still waits, runs, or is somebody else's */
+        {"{\"id\":\"26\",\"reason_kind\":\"dependency\",\"uid\":7,\"state\":\"pending\","
+         "\"dependency\":\"afterok:25(unfulfilled)\"}",
+         false},
+        {"{\"id\":\"26\",\"reason_kind\":\"dependency-never\",\"uid\":7,\"state\":\"running\","
+         "\"dependency\":\"afterok:25(failed)\"}",
+         false},
+        {"{\"id\":\"26\",\"reason_kind\":\"dependency-never\",\"uid\":8,\"state\":\"pending\","
+         "\"dependency\":\"afterok:25(failed)\"}",
+         false},
+    };
+    struct sched_job *r = job("{\"id\":\"25\",\"state\":\"pending\",\"uid\":7}");
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct sched_job *next = job(cases[i].next);
+
+        if (sched_job_is_stranded(next, r) != cases[i].stranded)
+            fail_msg("%s", cases[i].next);
+        sched_job_free(next);
+    }
+    sched_job_free(r);
+}
+
+/* An array's tasks are waited for by the number of the array too. */
+static void test_who_waits_for_an_array_is_stranded_by_a_task(void **state)
+{
+    struct sched_job *r = job("{\"id\":\"30\",\"state\":\"pending\",\"uid\":7,"
+                              "\"array\":{\"job\":\"25\",\"task\":3}}");
+    struct sched_job *next =
+        job("{\"id\":\"26\"," STRANDED ",\"dependency\":\"afterok:25_*(failed)\"}");
+
+    assert_true(r->array_id == 25 && sched_job_is_stranded(next, r));
+    sched_job_free(next);
+    sched_job_free(r);
+}
+
+static void test_a_dependency_is_asked_for_as_it_was(void **state)
+{
+    static const char *const cases[][2] = {
+        {"afterok:25(failed)", "afterok:25"},
+        {"afterok:25(failed):7_*(unfulfilled)", "afterok:25:7_*"},
+        {"afterok:25(failed),singleton(unfulfilled)", "afterok:25,singleton"},
+        {"afterany:7(unfulfilled)?afterok:25(failed)", "afterany:7?afterok:25"},
+        {"after:25+10(unfulfilled)", "after:25+10"},
+        {"afterok:25", "afterok:25"},
+        {"afterok:25(fail", "afterok:25"},
+        {"", ""},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_strbuf_ struct strbuf out = {0};
+        json_t *j =
+            json_pack("{s:s, s:s, s:s}", "id", "26", "state", "pending", "dependency", cases[i][0]);
+        struct sched_job *next = NULL;
+
+        assert_int_equal(sched_job_parse(j, &next, NULL), 0);
+        sched_job_dependency_anew(next, &out);
+        assert_string_equal(strbuf_str(&out), cases[i][1]);
+        sched_job_free(next);
+        json_decref(j);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +296,9 @@ int main(void)
         cmocka_unit_test(test_an_outage),
         cmocka_unit_test(test_usable),
         cmocka_unit_test(test_succession),
+        cmocka_unit_test(test_who_is_stranded),
+        cmocka_unit_test(test_who_waits_for_an_array_is_stranded_by_a_task),
+        cmocka_unit_test(test_a_dependency_is_asked_for_as_it_was),
     };
 
     return cmocka_run_group_tests_name("sched_nodes", tests, NULL, NULL);

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What an agent says of processes that are gone, and when that is a fence. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "daemon/daemon.h"
+#include "wire/node_message.h"
+
+#define KEY     "42-1700000000"
+#define STARTED (1700000000 * USEC_PER_SEC)
+
+/* What vacated.c asks the rest of the daemon, and tells it. */
+static struct {
+    struct model *model;
+    struct sched_job record;
+    bool watched;
+    unsigned fenced, pokes;
+    struct event last;
+} world;
+
+const struct model *pump_model(const struct pump *p)
+{
+    return world.model;
+}
+
+uint64_t pump_input(struct pump *p, const struct event *e)
+{
+    assert_int_equal(e->kind, EVENT_FENCED);
+    world.fenced++;
+    world.last = *e;
+    return 1;
+}
+
+void sched_watch_poke(struct sched_watch *w)
+{
+    world.pokes++;
+}
+
+const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
+                                         const char **ret_key)
+{
+    *ret_key = world.watched ? KEY : "";
+    return id == 42 ? &world.record : NULL;
+}
+
+const struct sched_job *sched_watch_record(const struct sched_watch *w, const char *key)
+{
+    return streq(key, KEY) ? &world.record : NULL;
+}
+
+static void apply(enum event_kind kind, uint32_t attempt)
+{
+    static uint64_t seq;
+    struct event *e = xnew(struct event);
+
+    e->seq = ++seq;
+    e->kind = kind;
+    e->attempt = attempt;
+    e->time_us = STARTED;
+    STR_COPY(e->job, KEY);
+    if (kind == EVENT_JOB_SEEN)
+        e->seen.scheduled = true;
+    assert_true(model_apply(world.model, e));
+    free(e);
+}
+
+static struct job *the_job(void)
+{
+    return model_job(world.model, KEY);
+}
+
+static int set_up(void **state)
+{
+    static struct daemon d;
+
+    memset(&world, 0, sizeof(world));
+    world.model = model_new();
+    world.watched = true;
+    world.record.state = SCHED_RUNNING;
+    apply(EVENT_JOB_SEEN, 0);
+    apply(EVENT_ATTEMPT_STARTED, 1);
+    *state = vacated_new(&d);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    vacated_free(*state);
+    model_free(world.model);
+    return 0;
+}
+
+static void say(struct vacated *v, enum node_message_kind kind, const char *node, uint32_t restart)
+{
+    struct node_message m = {
+        .kind = kind, .job = 42, .restart = restart, .time_us = STARTED + USEC_PER_MIN};
+
+    STR_COPY(m.node, node);
+    vacated_message(v, &m);
+}
+
+static void gone(struct vacated *v, const char *node)
+{
+    say(v, NODE_MESSAGE_GONE, node, 0);
+}
+
+static void assert_fenced(const char *node)
+{
+    assert_int_equal(world.fenced, 1);
+    assert_int_equal(world.pokes, 1);
+    assert_string_equal(world.last.job, KEY);
+    assert_int_equal(world.last.attempt, 1);
+    assert_string_equal(world.last.fenced.node, node);
+}
+
+/* While the scheduler has the attempt run, another step of it may begin there. */
+static void it_is_no_fence_before_the_attempt_is_over(void **state)
+{
+    gone(*state, "n7");
+    assert_false(vacated_fences(*state, KEY, "n7"));
+    assert_int_equal(world.fenced, 0);
+    world.record.state = SCHED_FAILED;
+    assert_true(vacated_fences(*state, KEY, "n7"));
+    assert_fenced("n7");
+}
+
+static void an_attempt_is_over_when_the_job_was_queued_again(void **state)
+{
+    gone(*state, "n7");
+    world.record.state = SCHED_PENDING;
+    assert_false(vacated_fences(*state, KEY, "n7"));
+    world.record.restarts = 1;
+    assert_true(vacated_fences(*state, KEY, "n7"));
+    assert_fenced("n7");
+}
+
+/* Of the node that the job waits for it is told as soon as it is heard. */
+static void who_is_waited_for_is_told_at_once(void **state)
+{
+    world.record.state = SCHED_PENDING;
+    world.record.restarts = 1;
+    gone(*state, "n7");
+    assert_int_equal(world.fenced, 0);
+    STR_COPY(the_job()->sched.look.lost_node, "n8");
+    gone(*state, "n8");
+    assert_fenced("n8");
+}
+
+static void another_node_or_job_is_not_vouched_for(void **state)
+{
+    world.record.state = SCHED_FAILED;
+    gone(*state, "n7");
+    assert_false(vacated_fences(*state, KEY, "n8"));
+    assert_false(vacated_fences(*state, "43-1700000000", "n7"));
+    assert_int_equal(world.fenced, 0);
+}
+
+/* The agent saw a process of it again. */
+static void a_sign_of_life_takes_it_back(void **state)
+{
+    world.record.state = SCHED_FAILED;
+    gone(*state, "n7");
+    say(*state, NODE_MESSAGE_ACTIVITY, "n7", 0);
+    assert_false(vacated_fences(*state, KEY, "n7"));
+    gone(*state, "n7");
+    assert_true(vacated_fences(*state, KEY, "n7"));
+}
+
+static void what_is_about_another_attempt_does_not_count(void **state)
+{
+    world.record.state = SCHED_FAILED;
+    say(*state, NODE_MESSAGE_GONE, "n7", 1);
+    assert_false(vacated_fences(*state, KEY, "n7"));
+    gone(*state, "n7");
+    say(*state, NODE_MESSAGE_ACTIVITY, "n7", 1); /* nor does this take it back */
+    the_job()->attempt.number = 2;
+    assert_false(vacated_fences(*state, KEY, "n7")); /* that was the first's */
+}
+
+/* The number may have been another job's before. */
+static void what_is_older_than_the_attempt_does_not_count(void **state)
+{
+    struct node_message m = {
+        .kind = NODE_MESSAGE_GONE, .job = 42, .time_us = STARTED - 5 * USEC_PER_MIN};
+
+    world.record.state = SCHED_FAILED;
+    STR_COPY(m.node, "n7");
+    vacated_message(*state, &m);
+    assert_false(vacated_fences(*state, KEY, "n7"));
+}
+
+static void nobody_is_fenced_for_a_job_that_is_not_watched(void **state)
+{
+    world.watched = false;
+    world.record.state = SCHED_FAILED;
+    gone(*state, "n7");
+    assert_false(vacated_fences(*state, KEY, "n7"));
+}
+
+static void what_was_forgotten_is_no_fence(void **state)
+{
+    world.record.state = SCHED_FAILED;
+    gone(*state, "n7");
+    vacated_forget(*state, KEY);
+    assert_false(vacated_fences(*state, KEY, "n7"));
+}
+
+/* Of too many the oldest goes: it must be said anew, which is the safe side. */
+static void what_is_remembered_has_a_bound(void **state)
+{
+    char node[16];
+
+    world.record.state = SCHED_FAILED;
+    gone(*state, "first");
+    gone(*state, "second");
+    for (int i = 0; i < 4095; i++) {
+        STR_PRINTF(node, "n%d", i);
+        gone(*state, node);
+    }
+    assert_false(vacated_fences(*state, KEY, "first"));
+    assert_true(vacated_fences(*state, KEY, "second"));
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    static const struct CMUnitTest tests[] = {
+        TEST(it_is_no_fence_before_the_attempt_is_over),
+        TEST(an_attempt_is_over_when_the_job_was_queued_again),
+        TEST(who_is_waited_for_is_told_at_once),
+        TEST(another_node_or_job_is_not_vouched_for),
+        TEST(a_sign_of_life_takes_it_back),
+        TEST(what_is_about_another_attempt_does_not_count),
+        TEST(what_is_older_than_the_attempt_does_not_count),
+        TEST(nobody_is_fenced_for_a_job_that_is_not_watched),
+        TEST(what_was_forgotten_is_no_fence),
+        TEST(what_is_remembered_has_a_bound),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
