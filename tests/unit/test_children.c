@@ -25,6 +25,7 @@
 
 #include <cmocka.h>
 
+#include "listens.h"
 #include "until.h"
 
 /* A socket of datagrams takes 278 of those that are spoken here. */
@@ -138,7 +139,7 @@ static void start_spawner(struct world *w)
         _exit(127);
     }
     assert_true(w->spawner > 0);
-    UNTIL(access(w->socket, F_OK) == 0, sched_yield());
+    UNTIL(spawner_listens(w->socket), sched_yield());
 }
 
 static void open_children(struct world *w, bool spawner, uint32_t readers_max)

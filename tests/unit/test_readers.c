@@ -23,6 +23,7 @@
 
 #include <cmocka.h>
 
+#include "listens.h"
 #include "until.h"
 
 #define JOB "7-1700000000"
@@ -369,7 +370,7 @@ static pid_t start_spawner(const char *socket, const char *programs)
         _exit(127);
     }
     assert_true(pid > 0);
-    UNTIL(access(socket, F_OK) == 0, sched_yield());
+    UNTIL(spawner_listens(socket), sched_yield());
     return pid;
 }
 
