@@ -116,7 +116,7 @@ const char *warden_follows(const struct cluster *c, const struct fake_job *f);
 void inspect_step(struct cluster *c, const struct event *input, struct core_output *out);
 void inspect_derived(struct cluster *c, const struct event *e);
 void inspect_granted(struct cluster *c, const struct event *intent, struct fake_job *f, bool late);
-void inspect_begun(struct cluster *c, const struct fake_job *f);
+void inspect_begun(struct cluster *c, struct fake_job *f);
 void inspect_forgotten(struct cluster *c, const struct fake_job *f);
 void inspect_job(struct cluster *c, const struct fake_job *f); /* once a second */
 void inspect_end(struct cluster *c);

@@ -218,18 +218,21 @@ static bool has_started_it(const struct cluster *c, const struct fake_job *f)
            !c->scene.freezes && !c->scene.mode_changes && !c->scene.rough;
 }
 
-/* Ranks of the attempt before live on behind a cut. */
-static void check_copies(struct cluster *c, const struct fake_job *f)
+/* Ranks of an attempt before live on behind a cut. Who approved a start beside them has said that
+ * there are none, also for the attempts behind that one. */
+static void check_copies(struct cluster *c, struct fake_job *f)
 {
     if (f->orphans == 0)
         return;
     c->copies++;
-    if (!is_approved(c, f) && (could_have_guarded(c, f) || has_started_it(c, f)))
+    if (is_approved(c, f))
+        f->orphans = 0;
+    else if (could_have_guarded(c, f) || has_started_it(c, f))
         cluster_fail(c, "job %u runs twice: a node of its last attempt is only cut off", f->id);
 }
 
 /* Whoever set the start time last answers for it. */
-void inspect_begun(struct cluster *c, const struct fake_job *f)
+void inspect_begun(struct cluster *c, struct fake_job *f)
 {
     check_copies(c, f);
     if (f->began_by == BY_REKNIT && f->restarts > 0 && f->start - f->queued_at < 2 * S)
