@@ -246,7 +246,10 @@ def test_the_verbs_ask_it(daemon, reknit, tmp_path):
         assert done.returncode == 1 and "is no job: a number (4242, 25_3)" in done.stderr, verb
     assert "no run 3 is recorded" in reknit("explain", "--run", 3, job["id"], env=env).stderr
     assert "reknitd's own journal" in reknit("replay", job["id"], env=env).stderr
-    assert re.search(rf"^{job['key']} ", reknit("incidents", env=env).stdout, re.MULTILINE)
+    listed = reknit("incidents", env=env).stdout  # on a pipe: all of it
+    assert re.search(rf"^{job['key']} +1  20\d\d-\d\d-\d\dT", listed, re.MULTILINE) and "…" not in listed
+    summaries = [i["summary"] for i in daemon.ask("/v1/incidents")[1]["incidents"]]
+    assert len(summaries) == 2 and all(line.endswith(s) for line, s in zip(listed.splitlines()[1:], summaries))
     assert reknit("freeze", "--reason", "a test", env=env).returncode == 0
     assert daemon.ask("/v1/health")[1]["frozen"] is True
     assert reknit("thaw", env=env).returncode == 0
@@ -287,10 +290,13 @@ def test_what_a_comment_asks_for_in_vain_is_told(open_path, world, reknit):
 def test_what_was_observed_is_not_caught_up_with(open_path, world, reknit):
     world.submit(n_nodes=1, comment="reknit", name="fails", runs=[(1, "failed", 1)])
     world.submit(n_nodes=1, comment="reknit", name="late", runs=[(1, "timeout", 0)])
+    over = world.submit(n_nodes=1, comment="reknit", name="over", runs=[(600, "completed", 0)])
+    world.end(over)
     d = Daemon(open_path, world, mode="observe")
     env = {**os.environ, "REKNIT_SOCKET": str(d.socket), "REKNIT_STATE_DIR": str(open_path / "rs")}
     try:
-        jobs = d.until("/v1/jobs", lambda a: len([j for j in a["jobs"] if "decision" in j]) == 2)["jobs"]
+        jobs = d.until("/v1/jobs", lambda a: len([j for j in a["jobs"] if "decision" in j]) == 3)["jobs"]
+        assert "attempt 1  had ended when it was first seen\n" in reknit("explain", over, env=env).stdout
         key, late = (next(j["key"] for j in jobs if j["name"] == name) for name in ("fails", "late"))
         said = reknit("explain", late, env=env).stdout
         assert "exit status -1" not in said and "without an exit status" in said
