@@ -564,7 +564,7 @@ def test_reknitd_knows_of_a_death_before_slurm_tells():
         killed = time.time()
         death = reknitd.journal.wait(job, "signal", lambda e: e.body["kind"] == "exit", timeout=20)
         assert death.body["provenance"] == "spank" and death.attempt == started.attempt == 1
-        assert death.body["who"] == {"node": task.node, "rank": 1}
+        assert death.body["who"] == {"node": task.node, "tasks": "1"}
         assert death.body["exit"]["signal"] == 9
         interrupted = reknitd.journal.wait(job, "interrupted", timeout=20)
         assert death.time - killed < 1
