@@ -122,7 +122,7 @@ def test_a_death_is_acknowledged_when_the_journal_has_it(place, world):
     job = running(place, world)
     node.death(1, job, rank=2)  # as an agent does with what was not acknowledged
     assert node.hear() == {"ack": 1, "origin": 7}
-    assert [d["who"] for d in place.deaths(job)] == [{"node": "n1", "rank": 2}]
+    assert [d["who"] for d in place.deaths(job)] == [{"node": "n1", "tasks": "2"}]
     node.death(1, job, rank=2)
     assert node.hear() == {"ack": 1, "origin": 7}
     assert len(place.deaths(job)) == 1
@@ -173,7 +173,7 @@ def test_a_part_of_a_heterogeneous_job_is_of_the_job(place, world):
     for node, job, rank in zip(nodes, (first, second, third), (1, 3, 0)):
         node.death(1, job, rank=rank)
         assert node.hear() == {"ack": 1, "origin": 7}
-    assert [d["who"]["rank"] for d in place.deaths(first)] == [1, 5, 6]
+    assert [d["who"]["tasks"] for d in place.deaths(first)] == ["1", "5", "6"]
     assert [d["who"]["node"] for d in place.deaths(first)] == [n.name for n in nodes]
 
 

@@ -193,7 +193,7 @@ def agents_are_gone():
             if f"agent-{node}" in site.daemons():
                 site.stop_daemon(f"agent-{node}")
         await_true("no agent", lambda: daemon.agents() == 0)
-        complains(daemon, "agents", "reknitd hears of none", "warn")
+        complains(daemon, "agents", "those of 4 no more", "warn")
         brought_back(site, daemon, failing(site, daemon, "again"))
         assert daemon.stop() == 0 and "identical" in daemon.journal.replay()
 
