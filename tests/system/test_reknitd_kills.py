@@ -23,9 +23,8 @@ def site():
         yield s
 
 
-def dying(site, number):
+def dying(site, name):
     """A job that loses rank 1 in each of its first attempts, every time a bit further on."""
-    name = f"dying-{number}"
     faults = [{"rank": 1, "step": 10 * n + 9, "attempt": n, "do": "raise", "text": ECC} for n in range(DEATHS)]
     return site.train(name, faults, options=f"--steps {10 * DEATHS + 10} --step-ms 30",
                       before=f"echo >> {site.work / name}/begun")
@@ -46,16 +45,16 @@ def check(site, journal, job):
     assert len(bad) == DEATHS  # each was kept out from then on
 
 
-def kill_while_jobs_come_back(site, deaths):
+def kill_while_jobs_come_back(site, name, deaths):
     seed = random.randrange(2**32)
     chance = random.Random(seed)
-    daemon = Reknitd(site, spawner=True).start()
+    daemon = Reknitd(site, name=name, spawner=True).start()
     jobs, kills = [], 0
     print(f"seed {seed}")
     while kills < deaths:
         running = [job for job in jobs if site.state(job.id) != "COMPLETED"]
         while len(running) < 4:
-            running.append(dying(site, len(jobs)))
+            running.append(dying(site, f"{name}-{len(jobs)}"))
             jobs.append(running[-1])
         time.sleep(chance.uniform(0, 2.5))
         daemon.kill()
@@ -68,9 +67,9 @@ def kill_while_jobs_come_back(site, deaths):
 
 
 def test_killed_while_jobs_come_back(site):
-    kill_while_jobs_come_back(site, 30)
+    kill_while_jobs_come_back(site, "few", 30)
 
 
 @pytest.mark.soak
 def test_killed_many_times(site):
-    kill_while_jobs_come_back(site, int(os.environ.get("REKNIT_TEST_KILLS", "300")))
+    kill_while_jobs_come_back(site, "many", int(os.environ.get("REKNIT_TEST_KILLS", "300")))
