@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the death of a task to the first word of the next attempt's batch script: with idle nodes, with
 the plugin and without; what plain Slurm needs for the same; and on a full cluster, where a job also
-queues. Nothing is timed here but what is printed: the only limits are those of the promise."""
+queues. What is printed counts; the limits are those of the promise for the hundred restarts of `make
+soak`, and far above it for a few.
+
+Most of the time is Slurm's: it looks at its queue at most every three seconds (batch_sched_delay), at
+whole seconds, and reknitd starts nothing in the first two. So each attempt lives for some seconds
+more or less before it dies: a death right behind a start would always meet the same moment."""
 
 import contextlib
+import random
 import statistics
 import time
 
@@ -46,8 +52,11 @@ def reknitd_on(site, name, plugin, **policy):
 
 def dying(site, name, deaths, before="", **submit):
     """A job whose rank 1 dies in each of so many attempts, every time a bit further on."""
-    faults = [{"rank": 1, "step": 8 * n + 7, "attempt": n, "do": "kill", "signal": 9} for n in range(deaths)]
-    job = site.train(name, faults, options=f"--steps {8 * deaths + 8} --step-ms 20",
+    step, faults = 0, []
+    for attempt in range(deaths):
+        step += random.randint(35, 65)
+        faults.append({"rank": 1, "step": step, "attempt": attempt, "do": "kill", "signal": 9})
+    job = site.train(name, faults, options=f"--steps {step + 8} --step-ms 100",
                      before=f"{BEGUN.format(folder=site.work / name)}\n{before}", **submit)
     job.deaths = deaths
     return job
@@ -64,7 +73,7 @@ def gaps(job):
 
 
 def ended(site, daemon, job):
-    site.await_state(job.id, FINAL, PATIENCE + 20 * job.deaths, where=lambda j: j["restart_cnt"] >= job.deaths)
+    site.await_state(job.id, FINAL, PATIENCE + 30 * job.deaths, where=lambda j: j["restart_cnt"] >= job.deaths)
     record = site.job(job.id)
     assert (record["job_state"], record["restart_cnt"]) == ("COMPLETED", job.deaths), daemon.journal.story(job.id)
     assert job.violations() == ""
@@ -86,24 +95,24 @@ def tell(capsys, found, name):
               f"{min(found):.1f} to {max(found):.1f} s")
 
 
-def measure(site, capsys, how, name, jobs, deaths):
+def measure(site, capsys, how, name, jobs, deaths, limit):
     if how == WITH and not PLUGIN.exists():
         pytest.skip("spank_reknit.so is not built")
     with reknitd_on(site, name, plugin=how == WITH) as daemon:
         found = restart(site, daemon, jobs, deaths)
     tell(capsys, found, f"reknitd, {how}")
-    assert statistics.median(found) < PROMISE[how]
+    assert statistics.median(found) < limit
 
 
 @pytest.mark.parametrize("how", PROMISE)
 def test_restarts(site, capsys, how):
-    measure(site, capsys, how, f"few-{how.split()[0]}", jobs=4, deaths=2)
+    measure(site, capsys, how, f"few-{how.split()[0]}", jobs=4, deaths=2, limit=4 * PROMISE[how])
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("how", PROMISE)
 def test_a_hundred_restarts(site, capsys, how):
-    measure(site, capsys, how, f"many-{how.split()[0]}", jobs=5, deaths=20)
+    measure(site, capsys, how, f"many-{how.split()[0]}", jobs=5, deaths=20, limit=PROMISE[how])
 
 
 @pytest.mark.soak
