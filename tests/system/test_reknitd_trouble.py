@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.skipif(reknitd.missing() is not None
 
 ECC = "CUDA error: uncorrectable ECC error encountered"
 PATIENCE = 240
+DOUBT = 360  # a requeue whose answer was lost may yet be done: for so long, a job that is over may come back
 NEVER = 10**6
 CLOCK = REKNIT.parent.parent / "tests/system/set_clock.so"
 PLUGIN = REKNIT.parent / "spank_reknit.so"
@@ -76,7 +77,7 @@ def brought_back(site, daemon, job, excluding=True):
     assert record["excluded_nodes"] == (bad if excluding else ""), story()
     assert not excluding or bad not in job.nodes(1).values(), story()
     assert len(daemon.journal.intents(job.id, "requeue")) >= 1, story()
-    daemon.journal.wait(job.id, "job-ended")
+    daemon.journal.wait(job.id, "job-ended", timeout=DOUBT)
 
 
 def complains(daemon, check, text="", state="fail", **kwargs):
