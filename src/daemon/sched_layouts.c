@@ -19,9 +19,8 @@
 #define STEPS_EVERY (2 * USEC_PER_SEC)  /* at most, for all jobs */
 #define OLD         (30 * USEC_PER_SEC) /* a pause as long as that is nothing to hurry for */
 #define OLD_EVERY   USEC_PER_MIN        /* for those alone, at most */
-#define AT_ONCE     16                  /* layouts */
+#define AT_ONCE     64                  /* layouts; who has to wait stays due */
 #define NODES_MAX   1024                /* of one: core keeps as many lists */
-#define STEP_NUMBER (UINT32_C(1) << 30)
 
 /* A job whose tasks are looked for. */
 struct placed {
@@ -29,19 +28,21 @@ struct placed {
     uint32_t id, attempt;
     int64_t step; /* whose layout was told, STEP_NONE = none yet */
     usec_t due, pause;
+    int64_t biggest,
+        tasks; /* step with the most tasks in the answer at hand, of equal ones the last */
 };
 
 /* A layout that was asked for. */
 struct question {
     struct layouts *of; /* NULL = free */
     char key[SCHED_KEY_LEN];
-    uint32_t attempt;
+    uint32_t id, attempt;
     int64_t step;
 };
 
 struct layouts {
     struct daemon *d;
-    VEC(struct placed) jobs;
+    VEC(struct placed) jobs; /* by id */
     struct question questions[AT_ONCE];
     bool asking;
     usec_t asked_at; /* monotonic */
@@ -71,24 +72,28 @@ static const struct job *running(const struct layouts *l, const char *key)
     return j && j->state == JOB_RUNNING && !j->attempt.exited ? j : NULL;
 }
 
-static struct placed *find(struct layouts *l, const char *key)
+static size_t position(const struct layouts *l, uint32_t id)
 {
-    VEC_FOREACH (&l->jobs, p)
-        if (streq(p->key, key))
-            return p;
-    return NULL;
+    return VEC_BISECT(&l->jobs, p, p->id < id);
+}
+
+static struct placed *find(const struct layouts *l, uint32_t id)
+{
+    size_t i = position(l, id);
+
+    return i < l->jobs.n && l->jobs.v[i].id == id ? &l->jobs.v[i] : NULL;
 }
 
 /* Parts of a heterogeneous job have steps of their own, that belong together. */
 void layouts_follow(struct layouts *l, const struct sched_job *r, const char *key)
 {
     const struct job *j = r->het_leader == 0 && r->state == SCHED_RUNNING ? running(l, key) : NULL;
-    struct placed *p = find(l, key);
+    struct placed *p = find(l, r->id);
 
-    if (!j || (p && p->attempt == j->attempt.number))
+    if (!j || (p && streq(p->key, key) && p->attempt == j->attempt.number))
         return;
     if (!p)
-        p = VEC_PUSH(&l->jobs);
+        p = VEC_INSERT(&l->jobs, position(l, r->id));
     *p = (struct placed){.id = r->id,
                          .attempt = j->attempt.number,
                          .step = STEP_NONE,
@@ -140,14 +145,14 @@ static void on_layout(void *ctx, enum adapter_outcome outcome, const json_t *ans
                       const char *text)
 {
     struct question *q = ctx;
-    struct placed *p = find(q->of, q->key);
+    struct placed *p = find(q->of, q->id);
     const struct job *j = running(q->of, q->key);
     int64_t tasks = json_integer_value(json_object_get(answer, "n_tasks"));
     const json_t *nodes = json_object_get(answer, "nodes"), *name;
     size_t i;
 
-    if (outcome == ADAPTER_DONE && j && j->attempt.number == q->attempt && p && tasks > 0 &&
-        tasks <= INT32_MAX) {
+    if (outcome == ADAPTER_DONE && j && j->attempt.number == q->attempt && p &&
+        streq(p->key, q->key) && tasks > 0 && tasks <= INT32_MAX) {
         p->step = q->step;
         json_array_foreach (json_object_get(answer, "order"), i, name) {
             const char *node = json_string_value(name);
@@ -162,7 +167,8 @@ static void on_layout(void *ctx, enum adapter_outcome outcome, const json_t *ans
 
 /* Asking */
 
-static void ask_layout(struct layouts *l, const struct placed *p, int64_t step)
+/* Whether it was asked for. */
+static bool ask_layout(struct layouts *l, const struct placed *p)
 {
     char id[16], number[24];
 
@@ -171,57 +177,56 @@ static void ask_layout(struct layouts *l, const struct placed *p, int64_t step)
 
         if (q->of)
             continue;
-        *q = (struct question){.of = l, .attempt = p->attempt, .step = step};
+        *q = (struct question){.of = l, .id = p->id, .attempt = p->attempt, .step = p->biggest};
         STR_COPY(q->key, p->key);
         STR_PRINTF(id, "%" PRIu32, p->id);
-        STR_PRINTF(number, "%" PRId64, step);
+        STR_PRINTF(number, "%" PRId64, p->biggest);
         adapter_ask(l->d->adapter,
                     json_pack("{s:s, s:s, s:s}", "op", "layout", "job", id, "step", number),
                     l->d->config->adapter.timeout, on_layout, q);
-        return;
+        return true;
     }
+    return false;
 }
 
-/* The number of the job's biggest step, of equal ones the last; STEP_NONE = it has none. */
-static int64_t biggest_step(const json_t *steps, uint32_t id)
+static void note_step(struct layouts *l, const json_t *s)
 {
-    int64_t found = STEP_NONE, most = 0;
-    size_t i;
-    const json_t *s;
+    const char *job = json_string_value(json_object_get(s, "job"));
+    const char *step = json_string_value(json_object_get(s, "step"));
+    int64_t tasks = json_integer_value(json_object_get(s, "n_tasks"));
+    struct placed *p;
+    long long id, number;
 
-    json_array_foreach (steps, i, s) {
-        const char *job = json_string_value(json_object_get(s, "job"));
-        const char *step = json_string_value(json_object_get(s, "step"));
-        int64_t tasks = json_integer_value(json_object_get(s, "n_tasks"));
-        long long of, number;
-
-        if (!job || !step || str_to_i64(job, &of) < 0 || of != id ||
-            str_to_i64(step, &number) < 0 || number < 0 || number >= STEP_NUMBER)
-            continue;
-        if (tasks > most || (tasks == most && number > found)) {
-            found = number;
-            most = tasks;
-        }
+    if (!job || !step || str_to_i64(job, &id) < 0 || id < 0 || id > UINT32_MAX ||
+        str_to_i64(step, &number) < 0 || number < 0 || number > UINT32_MAX) /* "batch" */
+        return;
+    p = find(l, (uint32_t)id);
+    if (p && (tasks > p->tasks || (tasks == p->tasks && number > p->biggest))) {
+        p->biggest = number;
+        p->tasks = tasks;
     }
-    return found;
 }
 
 static void on_steps(void *ctx, enum adapter_outcome outcome, const json_t *answer,
                      const char *text)
 {
     struct layouts *l = ctx;
-    const json_t *steps = json_object_get(answer, "steps");
     usec_t now = mono_us();
+    size_t i;
+    const json_t *s;
 
     l->asking = false;
     VEC_FOREACH (&l->jobs, p) {
-        int64_t step;
+        p->biggest = STEP_NONE;
+        p->tasks = 0;
+    }
+    json_array_foreach (json_object_get(answer, "steps"), i, s)
+        note_step(l, s);
+    VEC_FOREACH (&l->jobs, p) {
+        bool is_new = p->biggest != STEP_NONE && p->biggest != p->step;
 
-        if (p->due > now)
+        if (p->due > now || (is_new && !ask_layout(l, p)))
             continue;
-        step = outcome == ADAPTER_DONE ? biggest_step(steps, p->id) : STEP_NONE;
-        if (step != STEP_NONE && step != p->step)
-            ask_layout(l, p, step);
         p->due = now + p->pause;
         p->pause = 2 * p->pause < PAUSE_MAX ? 2 * p->pause : PAUSE_MAX;
     }
