@@ -122,6 +122,13 @@ static void on_activity(void *ctx, const struct node_message *m)
     uplink_tell(a->uplink, node_message_to_json(m));
 }
 
+static bool on_log(void *ctx, const struct node_message *m)
+{
+    struct agent *a = ctx;
+
+    return uplink_tell(a->uplink, node_message_to_json(m));
+}
+
 static void on_gone(void *ctx, const struct node_message *m)
 {
     keep(ctx, m);
@@ -151,7 +158,10 @@ static void on_said(void *ctx, const char *text)
 
 static void on_greeted(void *ctx)
 {
-    tell_alive(ctx);
+    struct agent *a = ctx;
+
+    tell_alive(a);
+    watch_repeat(a->watch); /* it may be another reknitd */
 }
 
 static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
@@ -180,7 +190,8 @@ static int open_uplink(struct agent *a)
 
 static int open_all(struct agent *a, struct err *e)
 {
-    static const struct watch_handlers handlers = {.activity = on_activity, .gone = on_gone};
+    static const struct watch_handlers handlers = {
+        .activity = on_activity, .log = on_log, .gone = on_gone};
     char attempts[PATH_MAX];
     int r = spool_open(a->settings.spool, now_us(), &a->spool, e);
 

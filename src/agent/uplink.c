@@ -219,19 +219,20 @@ static bool may_tell(struct uplink *u)
     return (u->phase == LINK_UP || first) && u->telling < TELL_MAX && !is_sealing_paused(u);
 }
 
-void uplink_tell(struct uplink *u, json_t *body)
+bool uplink_tell(struct uplink *u, json_t *body)
 {
     if (u->phase == LINK_UP && u->next > spool_first(u->spool) &&
         mono_us() > u->last_ack + ACK_PATIENCE)
         hang_up(u, "it does not say that it got anything");
     if (!may_tell(u)) {
         json_decref(body);
-        return;
+        return false;
     }
     if (ask_to_seal(u, NULL, body) < 0)
-        return;
+        return false;
     u->telling++;
     u->proof_wanted = false;
+    return true;
 }
 
 static void on_greeting(struct uplink *u, const json_t *j)

@@ -31,7 +31,8 @@ DEFINE_CLEANUP(struct uplink *, uplink_free);
 
 /* Something was added to the spool. */
 void uplink_poke(struct uplink *u);
-/* Now or never: a message's JSON, which is not repeated when it is lost. Takes it over. */
-void uplink_tell(struct uplink *u, json_t *body);
+/* Now or never: a message's JSON, which is not repeated when it is lost. Takes it over. Whether it
+ * is on its way. */
+bool uplink_tell(struct uplink *u, json_t *body);
 
 #endif

@@ -11,15 +11,20 @@
  * user. What is below a slurmstepd that lives is of that one's attempt, and keeps no earlier
  * attempt of the job alive.
  *
+ * Where the processes of the steps write is looked at with them, and twice soon after a task was
+ * started: scripts redirect when they have begun.
+ *
  * The attempts of which GONE was not told yet are kept in a file: they are the agent's to tell
  * after it was ended, or the node. */
 
 #include "agent/watch.h"
 
 #include "agent/kin.h"
+#include "agent/outputs.h"
 #include "base/alloc.h"
 #include "base/proctree.h"
 #include "base/str.h"
+#include "base/timer.h"
 #include "source/activity.h"
 
 #include <errno.h>
@@ -31,6 +36,11 @@
 
 #define STEPD "slurmstepd"
 #define HEAD  "reknit-attempts 1\n"
+
+#define OUTPUT_SOON  (200 * USEC_PER_MSEC) /* from the start of a task to the look at its output */
+#define OUTPUT_LATER (2 * USEC_PER_SEC)
+#define OUTPUT_LOOKS 2
+#define OUTPUT_PAUSE USEC_PER_SEC /* between two looks: where steps follow each other quickly */
 
 struct step {
     struct watch *watch;
@@ -65,6 +75,10 @@ struct watch {
     VEC(struct attempt) attempts;
     uint64_t missed;
     VEC(struct sum) sums;
+    struct outputs *outputs;
+    sd_event_source *output_timer;
+    unsigned output_looks; /* that are still to come, beside those with the samples */
+    usec_t outputs_at;     /* of the last look; monotonic */
 };
 
 static struct node_message message_of(const struct watch *w, enum node_message_kind kind,
@@ -260,15 +274,16 @@ static int compare_pid(const void *key, const void *element)
 }
 
 /* all: ascending by pid. */
-static bool is_below_stepd(const struct watch *w, const struct proc_list *all, const struct proc *p)
+static const struct step *step_above(const struct watch *w, const struct proc_list *all,
+                                     const struct proc *p)
 {
     for (int depth = 0; p && depth < 1000; depth++) { /* a loop in a list that changed ends */
         VEC_FOREACH (&w->steps, s)
             if ((*s)->stepd.pid == p->pid && (*s)->stepd.start == p->start)
-                return true;
+                return *s;
         p = bsearch(&p->ppid, all->procs.v, all->procs.n, sizeof(*p), compare_pid);
     }
-    return false;
+    return NULL;
 }
 
 /* Somebody always exits, so of those only such count as began before the last slurmstepd was gone:
@@ -333,7 +348,7 @@ static int look_for_kin(struct watch *w)
     if (r < 0)
         return r;
     VEC_FOREACH (&all.procs, p) {
-        if (!is_below_stepd(w, &all, p))
+        if (!step_above(w, &all, p))
             *VEC_PUSH(&others.procs) = *p;
     }
     kin_look(&others, w->node, false, on_kin, w);
@@ -354,10 +369,65 @@ static void look_for_gone(struct watch *w)
             continue;
         proc_list_done(&a.seen);
         VEC_REMOVE(&w->attempts, i);
+        outputs_forget(w->outputs, a.job, a.restart);
         w->handlers.gone(w->ctx, &m);
     }
     if (w->attempts.n < before)
         keep_attempts(w);
+}
+
+/* Where they write */
+
+static bool on_output(void *ctx, uint32_t job, uint32_t restart, const char *path)
+{
+    struct watch *w = ctx;
+    struct node_message m = message_of(w, NODE_MESSAGE_LOG, job, restart);
+
+    STR_COPY(m.path, path);
+    return w->handlers.log(w->ctx, &m);
+}
+
+static void look_for_outputs(struct watch *w)
+{
+    _cleanup_proc_list_ struct proc_list all = {0};
+
+    if (w->steps.n == 0 || proc_list_all(&all) < 0)
+        return;
+    VEC_FOREACH (&all.procs, p) {
+        const struct step *s = step_above(w, &all, p);
+
+        if (s && s->stepd.pid != p->pid && !proc_is_dead(p))
+            outputs_ask(w->outputs, s->job, s->restart, p->pid);
+    }
+    outputs_look(w->outputs);
+    w->outputs_at = mono_us();
+}
+
+static int on_output_timer(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    struct watch *w = userdata;
+
+    look_for_outputs(w);
+    if (--w->output_looks > 0)
+        timer_arm(w->output_timer, mono_us() + OUTPUT_LATER);
+    return 0;
+}
+
+/* Tasks of a step start within a moment, and are looked at together. */
+static void look_for_outputs_soon(struct watch *w)
+{
+    usec_t soon = mono_us() + OUTPUT_SOON, pause = w->outputs_at + OUTPUT_PAUSE;
+
+    if (w->output_looks < OUTPUT_LOOKS)
+        timer_arm(w->output_timer, soon > pause ? soon : pause);
+    w->output_looks = OUTPUT_LOOKS;
+}
+
+void watch_repeat(struct watch *w)
+{
+    outputs_repeat(w->outputs);
+    if (w->steps.n > 0)
+        look_for_outputs_soon(w);
 }
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
@@ -368,6 +438,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
     VEC_FOREACH (&w->sums, sum)
         tell_activity(w, sum->job, sum->restart, &sum->signal);
     w->sums.n = 0;
+    look_for_outputs(w);
     look_for_gone(w);
     set_timer(w);
     return 0;
@@ -421,8 +492,11 @@ void watch_task(struct watch *w, const struct node_message *m)
 {
     struct proc stepd;
 
-    if (find_stepd((pid_t)m->task.pid, &stepd))
-        add_step(w, m->job, m->restart, m->task.uid, &stepd);
+    if (!find_stepd((pid_t)m->task.pid, &stepd))
+        return;
+    add_step(w, m->job, m->restart, m->task.uid, &stepd);
+    if (w->steps.n > 0)
+        look_for_outputs_soon(w);
 }
 
 /* Its environment cannot be read: the last attempt of the job that is known. */
@@ -468,6 +542,8 @@ void watch_recover(struct watch *w)
             *VEC_PUSH(&tasks.procs) = *p;
     }
     kin_look(&tasks, w->node, true, on_task, w);
+    if (w->steps.n > 0)
+        look_for_outputs_soon(w);
 }
 
 uint64_t watch_missed(const struct watch *w)
@@ -491,7 +567,10 @@ struct watch *watch_new(sd_event *event, const char *node, const char *path, use
     w->every = every;
     w->handlers = *handlers;
     w->ctx = ctx;
-    if (sd_event_add_time(event, &w->timer, CLOCK_MONOTONIC, 0, 0, on_timer, w) < 0 ||
+    w->outputs_at = -OUTPUT_PAUSE;
+    w->outputs = outputs_new(on_output, w);
+    if (timer_new(event, on_output_timer, w, &w->output_timer) < 0 ||
+        sd_event_add_time(event, &w->timer, CLOCK_MONOTONIC, 0, 0, on_timer, w) < 0 ||
         sd_event_source_set_enabled(w->timer, SD_EVENT_OFF) < 0)
         return watch_free(w);
     return w;
@@ -502,6 +581,8 @@ struct watch *watch_free(struct watch *w)
     if (!w)
         return NULL;
     sd_event_source_disable_unref(w->timer);
+    sd_event_source_disable_unref(w->output_timer);
+    outputs_free(w->outputs);
     VEC_FOREACH (&w->steps, s)
         step_free(*s);
     VEC_DONE(&w->steps);

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "wire/node_message.h"
 
+#include <stdbool.h>
 #include <systemd/sd-event.h>
 
 #define WATCH_STEPS_MAX    2048
@@ -15,6 +16,7 @@
 
 struct watch_handlers {
     void (*activity)(void *ctx, const struct node_message *m); /* worth telling now */
+    bool (*log)(void *ctx, const struct node_message *m);      /* false: it could not be told now */
     void (*gone)(void *ctx, const struct node_message *m);     /* must be told */
 };
 
@@ -33,6 +35,9 @@ void watch_task(struct watch *w, const struct node_message *m);
 /* Takes up the attempts of the file, and the steps that run already, as slurmstepd's processes show
  * them. */
 void watch_recover(struct watch *w);
+
+/* Whoever listens knows of no log any more. */
+void watch_repeat(struct watch *w);
 
 size_t watch_count(const struct watch *w);
 uint64_t

@@ -21,13 +21,13 @@
 static const char *const kind_names[NODE_MESSAGE_KIND_MAX] = {
     [NODE_MESSAGE_START] = "start",       [NODE_MESSAGE_EXIT] = "exit",
     [NODE_MESSAGE_ACTIVITY] = "activity", [NODE_MESSAGE_GONE] = "gone",
-    [NODE_MESSAGE_HEARTBEAT] = "alive",
+    [NODE_MESSAGE_HEARTBEAT] = "alive",   [NODE_MESSAGE_LOG] = "log",
 };
 DEFINE_NAMES(node_message_kind, enum node_message_kind, kind_names);
 
 #define ON(kind) (1u << NODE_MESSAGE_##kind)
 #define TASKS    (ON(START) | ON(EXIT))
-#define OF_JOB   (TASKS | ON(ACTIVITY) | ON(GONE))
+#define OF_JOB   (TASKS | ON(ACTIVITY) | ON(LOG) | ON(GONE))
 
 struct member {
     const char *name;
@@ -55,6 +55,7 @@ static const struct member members[] = {
     {"pid", TASKS, AT(task.pid), false, 0, INT32_MAX},
     {"uid", TASKS, AT(task.uid), false, 0, UINT32_MAX},
     {"status", ON(EXIT), AT(task.status), false, 0, 0xffff},
+    {"path", ON(LOG), AT(path), true, 0, 0},
     {"version", ON(HEARTBEAT), AT(heartbeat.version), true, 0, 0},
     {"dropped", ON(HEARTBEAT), AT(heartbeat.dropped), false, 0, COUNT_MAX},
     {"refused", ON(HEARTBEAT), AT(heartbeat.refused), false, 0, COUNT_MAX},
@@ -155,6 +156,21 @@ static bool is_end(int status)
     return WIFEXITED(status) || (WIFSIGNALED(status) && WTERMSIG(status) <= SIGNAL_NUMBER_MAX);
 }
 
+bool node_message_is_path(const char *path, size_t len)
+{
+    char clean[NODE_PATH_LEN];
+
+    return len < NODE_PATH_LEN && len > 1 && path[0] == '/' &&
+           str_sanitize(clean, sizeof(clean), path, len) == len && memcmp(clean, path, len) == 0;
+}
+
+static bool has_path(const json_t *j)
+{
+    const json_t *path = json_object_get(j, "path");
+
+    return node_message_is_path(json_string_value(path), json_string_length(path));
+}
+
 int node_message_from_json(const json_t *j, struct node_message *ret, struct err *e)
 {
     struct node_message m = {0};
@@ -171,6 +187,8 @@ int node_message_from_json(const json_t *j, struct node_message *ret, struct err
         r = read_signal(j, &m, e);
     if (r == 0 && m.kind == NODE_MESSAGE_EXIT && !is_end(m.task.status))
         r = refuse(e, "status", "is not how a process ends");
+    if (r == 0 && m.kind == NODE_MESSAGE_LOG && !has_path(j))
+        r = refuse(e, "path", "is none of a log");
     if (r == 0)
         *ret = m;
     return r;

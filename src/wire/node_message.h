@@ -14,6 +14,7 @@
 #define AGENT_PROTOCOL 1 /* "reknit" of the greeting, "v" of what is sealed */
 
 #define NODE_STEP_LEN          16   /* "0", "batch", "extern", "interactive" */
+#define NODE_PATH_LEN          1024 /* of a file that is told; one of a longer path is not */
 #define NODE_DATAGRAM_MAX      512  /* bytes of the plugin's JSON */
 #define NODE_MESSAGE_BYTES_MAX 4096 /* bytes of any message's JSON */
 
@@ -21,6 +22,7 @@ enum node_message_kind {
     NODE_MESSAGE_START,     /* a task was started */
     NODE_MESSAGE_EXIT,      /* a task has ended */
     NODE_MESSAGE_ACTIVITY,  /* what an attempt's processes do on this node */
+    NODE_MESSAGE_LOG,       /* a process of the attempt writes its output to that file */
     NODE_MESSAGE_GONE,      /* no process of the attempt is left on this node */
     NODE_MESSAGE_HEARTBEAT, /* the agent lives */
     NODE_MESSAGE_KIND_MAX,
@@ -54,10 +56,14 @@ struct node_message {
     union {
         struct node_task task;
         struct node_heartbeat heartbeat;
-        struct signal signal; /* ACTIVITY: SIGNAL_ACTIVITY, of all processes or one rank, or
-                                 SIGNAL_EXIT of one that lies dead */
+        struct signal signal;     /* ACTIVITY: SIGNAL_ACTIVITY, of all processes or one rank, or
+                                     SIGNAL_EXIT of one that lies dead */
+        char path[NODE_PATH_LEN]; /* LOG: absolute, and nothing in it that str_sanitize() changes */
     };
 };
+
+/* Whether a log of that path can be told. */
+bool node_message_is_path(const char *path, size_t len);
 
 /* -EBADMSG and what is wrong, ret untouched. Members that are not known are ignored. */
 int node_message_from_json(const json_t *j, struct node_message *ret, struct err *e);

@@ -111,6 +111,44 @@ static void test_an_agents_signal_is_an_agents(void **state)
     assert_int_equal(back.signal.cause, signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT).cause);
 }
 
+#define LOG(path)                                                                                  \
+    "{\"v\":1,\"kind\":\"log\",\"job\":7,\"restart\":1,\"node\":\"n\",\"time\":1," path "}"
+
+static void test_a_log_is_told_as_it_is_called_or_not_at_all(void **state)
+{
+    static const char *const bad[] = {
+        LOG("\"path\":\"x.log\""),
+        LOG("\"path\":\"/\""),
+        LOG("\"path\":\"\""),
+        LOG("\"path\":7"),
+        LOG("\"paths\":\"/x.log\""),
+        LOG("\"path\":\"/a\\nb\""),
+        LOG("\"path\":\"/a\\u001b[1m\""),
+        LOG("\"path\":\"/a\\u202eb\""),
+    };
+    struct node_message m = {.job = 4711}, back;
+    char text[NODE_PATH_LEN + 100];
+    json_t *j;
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        assert_int_equal(parse(bad[i], &m), -EBADMSG);
+        assert_int_equal(m.job, 4711);
+    }
+    assert_int_equal(parse(LOG("\"path\":\"/home/\\u00e4/%t \\\"x\\\\y.log\""), &m), 0);
+    assert_string_equal(m.path, "/home/\303\244/%t \"x\\y.log");
+    assert_int_equal(m.restart, 1);
+    memset(m.path, '\\', sizeof(m.path)); /* the longest JSON that a path can have */
+    m.path[0] = '/';
+    m.path[sizeof(m.path) - 1] = '\0';
+    j = node_message_to_json(&m);
+    assert_true(json_dumpb(j, NULL, 0, JSON_COMPACT) < NODE_MESSAGE_BYTES_MAX);
+    assert_int_equal(node_message_from_json(j, &back, NULL), 0);
+    assert_string_equal(back.path, m.path);
+    json_decref(j);
+    snprintf(text, sizeof(text), LOG("\"path\":\"/%0*d\""), NODE_PATH_LEN - 1, 0);
+    assert_int_equal(parse(text, &m), -EBADMSG);
+}
+
 static void test_control_groups(void **state)
 {
     static const struct {
@@ -353,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_an_exit),
         cmocka_unit_test(test_bad_messages_change_nothing),
         cmocka_unit_test(test_an_agents_signal_is_an_agents),
+        cmocka_unit_test(test_a_log_is_told_as_it_is_called_or_not_at_all),
         cmocka_unit_test(test_control_groups),
         cmocka_unit_test_setup_teardown(test_a_spool_outlives_its_agent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_name_is_given_twice, set_up, tear_down),

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a job's record names are the files of its batch script. Where `srun --output` or a script
+ * sends the output of tasks is seen here only: the standard output and error of their processes. A
+ * file that all tasks share is written by srun, which has it open under another number, for
+ * writing alone.
+ *
+ * The links of /proc say what is open. Reading one asks no file system, but if its process closes
+ * the file in that very moment, the last to let go of it is who reads: that may hang, so it is done
+ * aside. Whether it is a regular file would have to be asked of its file system; who reads it
+ * finds out. */
+
+#include "agent/outputs.h"
+
+#include "base/alloc.h"
+#include "base/aside.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/proctree.h"
+#include "base/vec.h"
+#include "wire/node_message.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PROCESSES_MAX 16384 /* of one look; more are not looked at */
+#define FOUND_MAX     4096  /* files of one look; likewise */
+#define SRUN          "srun"
+#define SRUN_FILES    64 /* that are told of one srun */
+
+struct attempt {
+    uint32_t job, restart;
+    VEC(uint64_t) told; /* hashes of paths */
+    bool full;          /* said so */
+};
+
+struct asked {
+    uint32_t job, restart;
+};
+
+struct found {
+    struct asked whose;
+    unsigned writers;
+    uint64_t hash;
+    char *path;
+};
+
+struct outputs {
+    outputs_fn fn;
+    void *ctx;
+    VEC(struct attempt) attempts;
+    VEC(pid_t) pids;
+    VEC(struct asked) asked; /* for each of them */
+    VEC(struct found) found;
+};
+
+struct outputs *outputs_new(outputs_fn fn, void *ctx)
+{
+    struct outputs *o = xnew(struct outputs);
+
+    o->fn = fn;
+    o->ctx = ctx;
+    return o;
+}
+
+struct outputs *outputs_free(struct outputs *o)
+{
+    if (!o)
+        return NULL;
+    VEC_FOREACH (&o->attempts, a)
+        VEC_DONE(&a->told);
+    VEC_DONE(&o->attempts);
+    VEC_DONE(&o->pids);
+    VEC_DONE(&o->asked);
+    VEC_DONE(&o->found);
+    free(o);
+    return NULL;
+}
+
+/* ---- of one process, in a child ---- */
+
+/* Not "pipe:[7]", a terminal, "/x (deleted)", or "(unreachable)/x". */
+static bool is_of_file(const char *path, size_t len)
+{
+    static const char *const others[] = {"/dev/", "/proc/", "/sys/"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        if (str_startswith(path, others[i]))
+            return false;
+    return node_message_is_path(path, len) && !str_endswith(path, " (deleted)");
+}
+
+/* Of the links of /proc/PID/fd, the mode says for what the file is open. */
+static bool add_output(const char *link, mode_t not_open_for, struct strbuf *ret)
+{
+    char path[NODE_PATH_LEN + 1];
+    struct stat st;
+    ssize_t n;
+
+    if (lstat(link, &st) < 0 || !(st.st_mode & S_IWUSR) || (st.st_mode & not_open_for))
+        return false;
+    n = readlink(link, path, sizeof(path) - 1);
+    if (n < 0)
+        return false;
+    path[n] = '\0';
+    if (!is_of_file(path, (size_t)n))
+        return false;
+    strbuf_add(ret, path, (size_t)n + 1);
+    return true;
+}
+
+static void add_files_of_srun(const char *folder, struct strbuf *ret)
+{
+    _cleanup_(closedirp) DIR *d = opendir(folder);
+    const struct dirent *e;
+    char link[64];
+    int n = 0;
+
+    while (d && n < SRUN_FILES && (e = readdir(d))) {
+        STR_PRINTF(link, "%s/%s", folder, e->d_name);
+        n += e->d_name[0] > '2' && add_output(link, S_IRUSR, ret);
+    }
+}
+
+int outputs_read(pid_t pid, struct strbuf *ret)
+{
+    char folder[32], link[40];
+    struct proc p;
+    int r = proc_read(pid, &p);
+
+    if (r < 0 || proc_is_dead(&p))
+        return -ESRCH;
+    STR_PRINTF(folder, "/proc/%d/fd", (int)pid);
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        STR_PRINTF(link, "%s/%d", folder, fd);
+        add_output(link, 0, ret);
+    }
+    if (streq(p.comm, SRUN))
+        add_files_of_srun(folder, ret);
+    return 0;
+}
+
+/* ---- of all ---- */
+
+static bool is_same(const struct asked *a, const struct asked *b)
+{
+    return a->job == b->job && a->restart == b->restart;
+}
+
+static void note(struct outputs *o, const struct asked *whose, const char *path, size_t len)
+{
+    uint64_t hash = hash_bytes(HASH_INIT, path, len);
+
+    VEC_FOREACH (&o->found, f) {
+        if (f->hash == hash && is_same(&f->whose, whose)) {
+            f->writers++;
+            return;
+        }
+    }
+    if (o->found.n < FOUND_MAX)
+        *VEC_PUSH(&o->found) =
+            (struct found){.whose = *whose, .writers = 1, .hash = hash, .path = xstrdup(path)};
+}
+
+static void on_read(void *ctx, size_t i, const struct strbuf *text)
+{
+    struct outputs *o = ctx;
+    const char *last = NULL;
+
+    if (!text)
+        return;
+    for (size_t at = 0; at < text->len;) {
+        const char *path = text->s + at;
+        size_t len = strlen(path);
+
+        if (!last || !streq(last, path)) /* mostly, output and error are one file */
+            note(o, &o->asked.v[i], path, len);
+        last = path;
+        at += len + 1;
+    }
+}
+
+static int by_writers(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+
+    if (x->writers != y->writers)
+        return x->writers > y->writers ? -1 : 1;
+    return strcmp(x->path, y->path);
+}
+
+static struct attempt *get_attempt(struct outputs *o, const struct asked *whose)
+{
+    struct attempt *a;
+
+    VEC_FOREACH (&o->attempts, known)
+        if (known->job == whose->job && known->restart == whose->restart)
+            return known;
+    a = VEC_PUSH(&o->attempts);
+    a->job = whose->job;
+    a->restart = whose->restart;
+    return a;
+}
+
+static bool is_told(const struct attempt *a, uint64_t hash)
+{
+    VEC_FOREACH (&a->told, t)
+        if (*t == hash)
+            return true;
+    return false;
+}
+
+static void tell(struct outputs *o, const struct found *f)
+{
+    struct attempt *a = get_attempt(o, &f->whose);
+
+    if (is_told(a, f->hash))
+        return;
+    if (a->told.n >= OUTPUTS_MAX) {
+        if (!a->full)
+            log_warning("job %" PRIu32
+                        " writes to more than %d files here: the others are not told",
+                        a->job, OUTPUTS_MAX);
+        a->full = true;
+        return;
+    }
+    if (o->fn(o->ctx, a->job, a->restart, f->path))
+        *VEC_PUSH(&a->told) = f->hash;
+}
+
+void outputs_ask(struct outputs *o, uint32_t job, uint32_t restart, pid_t pid)
+{
+    if (o->pids.n >= PROCESSES_MAX)
+        return;
+    *VEC_PUSH(&o->pids) = pid;
+    *VEC_PUSH(&o->asked) = (struct asked){job, restart};
+}
+
+void outputs_look(struct outputs *o)
+{
+    aside_read(o->pids.v, o->pids.n, outputs_read, on_read, o);
+    if (o->found.n > 1)
+        qsort(o->found.v, o->found.n, sizeof(o->found.v[0]), by_writers);
+    VEC_FOREACH (&o->found, f) {
+        tell(o, f);
+        free(f->path);
+    }
+    o->pids.n = o->asked.n = o->found.n = 0;
+}
+
+void outputs_repeat(struct outputs *o)
+{
+    VEC_FOREACH (&o->attempts, a)
+        a->told.n = 0;
+}
+
+void outputs_forget(struct outputs *o, uint32_t job, uint32_t restart)
+{
+    for (size_t i = o->attempts.n; i-- > 0;) {
+        struct attempt *a = &o->attempts.v[i];
+
+        if (a->job != job || a->restart != restart)
+            continue;
+        VEC_DONE(&a->told);
+        VEC_REMOVE(&o->attempts, i);
+    }
+}
