@@ -138,6 +138,8 @@ struct log_watch *log_watch_free(struct log_watch *w);
 /* From now on; see readers_follow(). */
 void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
                       const struct sched_job *r, const struct job_terms *terms, enum log_mode mode);
+/* A file that the attempt writes to, as a node of it says. */
+void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path);
 void log_watch_happened(struct log_watch *w, const struct event *e);
 void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);
 

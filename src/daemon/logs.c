@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the logs of attempts say becomes signals about them. The readers run as the jobs' owners,
+/* What the logs of attempts say becomes signals about them: those of the job's record and comment,
+ * and what the agents see its processes write to, which nothing but being read there makes logs.
+ * The readers run as the jobs' owners,
  * and what they tell is the job's own word, no more. */
 
 #include "daemon/daemon.h"
@@ -114,6 +116,11 @@ void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
     paths.more = more;
     if (readers_follow(w->readers, r->uid, r->gid, key, attempt, &paths) < 0)
         log_warning("%s, attempt %u: its logs cannot be followed", key, attempt);
+}
+
+void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path)
+{
+    readers_add_file(w->readers, key, attempt, path);
 }
 
 void log_watch_happened(struct log_watch *w, const struct event *e)

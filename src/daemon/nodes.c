@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What the agents of the compute nodes tell becomes signals about attempts: the deaths of tasks, of
- * which the first counts, and whether the processes of an attempt work. Without agents all this is
+ * which the first counts, and whether the processes of an attempt work; and which files these write
+ * to is told to who reads logs. Without agents all this is
  * missing, and nothing else.
  *
  * A message names its job by number, and numbers come again: it must be of the attempt that runs
@@ -32,7 +33,8 @@
 #define RETRY       (10 * USEC_PER_SEC) /* to listen */
 #define SOON        (200 * USEC_PER_MSEC)
 #define HELD_MAX    4096
-#define TOLD_MAX    65536 /* deaths that wait for the journal; beyond, they do not */
+#define HELD_LOGS   (HELD_MAX / 2) /* beyond, there is room for deaths only */
+#define TOLD_MAX    65536          /* deaths that wait for the journal; beyond, they do not */
 #define HELD_FOR    (30 * USEC_PER_SEC)
 #define CLOCK_SLACK (60 * USEC_PER_SEC)
 #define SAY_EVERY   (60 * USEC_PER_SEC) /* of those who were refused */
@@ -259,13 +261,17 @@ static void say_ignored(struct node_watch *w, const struct node_message *m, cons
                 m->node, m->job, why, w->foreign, w->lost);
 }
 
-/* A task can die before a look has shown that it began. Whether it is kept. */
+/* A task can die, and write, before a look has shown that it began. Whether it is kept. */
 static bool hold(struct node_watch *w, const struct node_message *m, const struct agent_receipt *r)
 {
+    size_t most = m->kind == NODE_MESSAGE_EXIT  ? HELD_MAX
+                  : m->kind == NODE_MESSAGE_LOG ? HELD_LOGS
+                                                : 0;
+
     sched_watch_poke(w->d->sched);
-    if (m->kind != NODE_MESSAGE_EXIT)
+    if (most == 0)
         return false;
-    if (w->held.n >= HELD_MAX) {
+    if (w->held.n >= most) {
         w->lost++;
         say_ignored(w, m, "too many are about attempts that nothing is known of yet");
         return false;
@@ -294,6 +300,8 @@ static bool take(struct node_watch *w, const struct node_message *m, const struc
         return task_ended(w, j, record, m, r);
     if (m->kind == NODE_MESSAGE_ACTIVITY)
         worked(w, j, record, m);
+    if (m->kind == NODE_MESSAGE_LOG && w->d->logs)
+        log_watch_found(w->d->logs, j->name, j->attempt.number, m->path);
     return true;
 }
 

@@ -277,6 +277,25 @@ static void add_mark(struct mark_list *l, const struct attempt_mark *m)
     own->path = xstrdup(m->path);
 }
 
+void attempt_add_file(struct attempt *a, const char *path)
+{
+    const struct pattern any = {.path = (char *)"", .mode = STREAM_MODE_UNKNOWN}, *known = &any;
+    char node[NODE_NAME_LEN];
+
+    if (find_file(a, path))
+        return;
+    VEC_FOREACH (&a->patterns, p)
+        if (p->wild && pattern_host(p->path, path, node, sizeof(node)))
+            known = p;
+    add_file(a, path, known);
+}
+
+void attempt_add_resumed(struct attempt *a)
+{
+    VEC_FOREACH (&a->resumed.v, m)
+        attempt_add_file(a, m->path);
+}
+
 void attempt_resume(struct attempt *a, const struct attempt_mark *m)
 {
     add_mark(&a->resumed, m);

@@ -46,6 +46,11 @@ struct attempt *attempt_free(struct attempt *a);
 /* An expanded path (pattern.h); known ones are ignored. -E2BIG */
 int attempt_add_path(struct attempt *a, const char *path, enum stream_mode mode);
 
+/* A file as it is called; after all paths, as one of them may stand for it. */
+void attempt_add_file(struct attempt *a, const char *path);
+/* The same of the files that an earlier process read of this attempt. */
+void attempt_add_resumed(struct attempt *a);
+
 /* What an earlier process read of this attempt, and where the attempt before ended. Before the
  * first attempt_run(). */
 void attempt_resume(struct attempt *a, const struct attempt_mark *m);

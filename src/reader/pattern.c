@@ -229,7 +229,7 @@ bool pattern_fits(const char *path, size_t len, const char *name)
     return fits(&m, path, name);
 }
 
-void pattern_host(const char *path, const char *file, char *ret, size_t size)
+bool pattern_host(const char *path, const char *file, char *ret, size_t size)
 {
     char name[NAME_MAX + 1];
 
@@ -239,12 +239,14 @@ void pattern_host(const char *path, const char *file, char *ret, size_t size)
         struct match m = {.end = path + len};
 
         if (!str_copy_n(name, sizeof(name), file, n) || !fits(&m, path, name))
-            return;
+            break;
         if (m.host)
             str_copy_n(ret, size, m.host, m.host_len);
         path += len + strspn(path + len, "/");
         file += n + strspn(file + n, "/");
     }
-    if (*path || *file)
-        *ret = '\0';
+    if (!*path && !*file)
+        return true;
+    *ret = '\0';
+    return false;
 }

@@ -27,7 +27,7 @@ void pattern_literal(const char *path, size_t len, struct strbuf *ret);
 /* Whether a file name is one that the component path[0..len) stands for. */
 bool pattern_fits(const char *path, size_t len, const char *name);
 
-/* The host that %N stands for in a file of that path, "" = none. */
-void pattern_host(const char *path, const char *file, char *ret, size_t size);
+/* Whether the path stands for the file, and the host that %N stands for in it, "" = none. */
+bool pattern_host(const char *path, const char *file, char *ret, size_t size);
 
 #endif

@@ -4,12 +4,12 @@
  * {"id":3,"ok":false,"text":"..."}. What is not known is ignored.
  *
  *   {"op":"follow","job":K,"attempt":N,"dir":D,"patterns":[P..],"mode":"truncate"|"append",
- *    "more":[P..],"started_us":T,"names":{"job_id","array_job_id","array_task_id","job_name",
+ *    "more":[P..],"files":[F..],"started_us":T,"names":{"job_id","array_job_id","array_task_id","job_name",
  *    "user_name"},"marks":[M..],"before":[M..],"beside":[M..]}
  *                         `patterns` are the scheduler's own and written in that mode, `more` are
- *                         not; marks: read up to there already; before: the attempt before was;
- *                         beside: other jobs were, in files that may be this one's too.
- *                         M: {"file":0,"path":P,"ino":I,"offset":O,"line":L,"print":HEX}
+ *                         not; files: absolute, and called so; marks: read up to there already;
+ * before: the attempt before was; beside: other jobs were, in files that may be this one's too. M:
+ * {"file":0,"path":P,"ino":I,"offset":O,"line":L,"print":HEX}
  *   {"op":"drain","job":K,"attempt":N}    read to the end, then say so
  *   {"op":"unfollow","job":K}
  *   {"op":"ping"}
@@ -37,6 +37,7 @@
 #include "wire/lines.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -373,6 +374,19 @@ static void add_patterns(struct job *j, const json_t *q, const char *key, enum s
     }
 }
 
+static void add_files(struct job *j, const json_t *list)
+{
+    const json_t *f;
+    size_t i;
+
+    json_array_foreach (list, i, f) {
+        const char *path = json_string_value(f);
+
+        if (path && *path == '/' && strlen(path) < PATH_MAX)
+            attempt_add_file(j->attempt, path);
+    }
+}
+
 static size_t files_of(const struct server *s)
 {
     size_t n = 0;
@@ -398,6 +412,7 @@ static const char *follow(struct server *s, const json_t *q, const char *key)
     const char *mode = text_of(q, "mode");
     struct job *j = find_job(s, key);
     enum stream_mode m = STREAM_MODE_UNKNOWN;
+    bool is_new = !j || number > j->number;
 
     if (j ? number < j->number : number == 0)
         return "that attempt is over";
@@ -405,7 +420,7 @@ static const char *follow(struct server *s, const json_t *q, const char *key)
         return "too many jobs";
     if (!j)
         j = add_job(s, key);
-    if (number > j->number) {
+    if (is_new) {
         bool known = j->attempt != NULL;
 
         replace_attempt(j, number, q);
@@ -420,6 +435,9 @@ static const char *follow(struct server *s, const json_t *q, const char *key)
         m = STREAM_MODE_APPEND;
     add_patterns(j, q, "patterns", m);
     add_patterns(j, q, "more", STREAM_MODE_UNKNOWN);
+    add_files(j, json_object_get(q, "files"));
+    if (is_new)
+        attempt_add_resumed(j->attempt);
     j->due = 0;
     return NULL;
 }

@@ -44,22 +44,6 @@ static bool add_pattern(json_t *list, const char *pattern, size_t max)
     return true;
 }
 
-/* As a pattern: a backslash switches the replacements off. */
-static bool add_path(json_t *list, const char *path)
-{
-    _cleanup_strbuf_ struct strbuf b = {0};
-
-    if (*path != '/')
-        return false;
-    strbuf_adds(&b, "/\\");
-    for (const char *p = path + 1; *p; p++) {
-        if (*p == '\\')
-            strbuf_addc(&b, *p);
-        strbuf_addc(&b, *p);
-    }
-    return add_pattern(list, strbuf_str(&b), LOG_PATTERNS_MAX);
-}
-
 bool reader_request_add(json_t *request, const struct log_paths *p)
 {
     json_t *own = json_object_get(request, "patterns");
@@ -70,8 +54,6 @@ bool reader_request_add(json_t *request, const struct log_paths *p)
         all &= add_pattern(own, p->std_err, LOG_PATTERNS_MAX);
     for (size_t i = 0; i < p->n_more; i++)
         all &= *p->more[i] && add_pattern(more, p->more[i], LOG_PATTERNS_MAX);
-    for (size_t i = 0; i < p->n_files; i++)
-        all &= add_path(more, p->files[i]);
     return all;
 }
 

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "base/time.h"
+#include "base/timer.h"
 #include "base/vec.h"
 #include "source/reader_process.h"
 #include "source/reader_request.h"
@@ -34,6 +34,7 @@
 #define SIGNALS_MAX    500 /* of one job in a second */
 #define COMPLAINTS_MAX 20  /* of one reader in a second: they end in a log */
 #define FILES_MAX      READER_MARKS_MAX
+#define FILES_PAUSE    (500 * USEC_PER_MSEC) /* many nodes tell of their files in one moment */
 
 /* How far signals of a file came. */
 struct seen {
@@ -51,6 +52,9 @@ struct job {
     uint32_t attempt;
     json_t *request;        /* follow, without marks */
     json_t *marks, *before; /* by path */
+    json_t *files;          /* the paths that were told one by one, as keys */
+    bool more_files;        /* than the reader was told */
+    bool full;              /* said so */
     bool draining;
     VEC(struct seen) seen; /* by file */
     usec_t window;
@@ -63,7 +67,7 @@ struct owner {
     struct reader_process *process;
     usec_t complaints_since;
     unsigned complaints;
-    size_t n_jobs;
+    size_t n_jobs, n_files; /* files that were told one by one */
 };
 
 struct readers {
@@ -75,7 +79,7 @@ struct readers {
     VEC(struct owner *) owners;
     VEC(struct job *) jobs; /* by key */
     VEC(struct job *) gone; /* forgotten, maybe by a handler that is told of them */
-    sd_event_source *bury;
+    sd_event_source *bury, *files_timer;
     struct reader_state *state;
     struct event decoded;
 };
@@ -98,6 +102,7 @@ static struct job *find_job(const struct readers *r, const char *key)
 static void job_free(struct job *j)
 {
     json_decref(j->request);
+    json_decref(j->files);
     json_decref(j->marks);
     json_decref(j->before);
     VEC_DONE(&j->seen);
@@ -123,7 +128,17 @@ static void tell_gap(const struct job *j, const char *text)
 
 /* ---- asking ---- */
 
-static void ask_follow(const struct job *j)
+static json_t *files_list(const struct job *j)
+{
+    json_t *list = json_array(), *value;
+    const char *path;
+
+    json_object_foreach (j->files, path, value)
+        json_array_append_new(list, json_string(path));
+    return list;
+}
+
+static void ask_follow(struct job *j)
 {
     json_t *q = json_copy(j->request);
     const json_t *beside = NULL; /* where nothing has been read of the job yet */
@@ -134,7 +149,31 @@ static void ask_follow(const struct job *j)
         json_object_set_new(q, "beside", reader_marks_list(beside));
     json_object_set_new(q, "marks", reader_marks_list(j->marks));
     json_object_set_new(q, "before", reader_marks_list(j->before));
+    json_object_set_new(q, "files", files_list(j));
+    j->more_files = false;
     reader_process_ask(j->owner->process, q);
+}
+
+/* What else it knows of the attempt, it knows. */
+static void ask_more_files(struct job *j)
+{
+    json_t *q;
+
+    if (!j->more_files)
+        return;
+    q = json_copy(j->request);
+    json_object_set_new(q, "files", files_list(j));
+    j->more_files = false;
+    reader_process_ask(j->owner->process, q);
+}
+
+static int on_files_timer(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    const struct readers *r = userdata;
+
+    VEC_FOREACH (&r->jobs, j)
+        ask_more_files(*j);
+    return 0;
 }
 
 static void ask_about(const struct job *j, const char *op)
@@ -420,6 +459,13 @@ static bool is_key(const char *key)
     return n > 0 && n < JOB_NAME_LEN;
 }
 
+static void drop_files(struct job *j)
+{
+    j->owner->n_files -= json_object_size(j->files);
+    json_object_clear(j->files);
+    j->more_files = j->full = false;
+}
+
 static void begin_attempt(struct job *j, uint32_t attempt, const struct log_paths *p)
 {
     if (j->attempt > 0) {
@@ -430,6 +476,7 @@ static void begin_attempt(struct job *j, uint32_t attempt, const struct log_path
     j->attempt = attempt;
     j->draining = false;
     j->seen.n = 0;
+    drop_files(j);
     json_decref(j->request);
     j->request = reader_request_new(j->key, attempt, p);
 }
@@ -442,6 +489,7 @@ static struct job *add_job(struct readers *r, struct owner *o, const char *key)
     STR_COPY(j->key, key);
     j->marks = json_object();
     j->before = json_object();
+    j->files = json_object();
     o->n_jobs++;
     *VEC_INSERT(&r->jobs, place_of(r, key)) = j;
     return j;
@@ -480,12 +528,39 @@ int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uin
     return 0;
 }
 
+int readers_add_file(struct readers *r, const char *job, uint32_t attempt, const char *path)
+{
+    struct job *j = find_job(r, job);
+    char text[100];
+
+    if (!j || j->attempt != attempt)
+        return -ENOENT;
+    if (*path != '/' || json_object_get(j->files, path))
+        return *path == '/' ? 0 : -EINVAL;
+    if (json_object_size(j->files) >= LOG_FILES_MAX || j->owner->n_files >= LOG_FILES_SUM) {
+        STR_PRINTF(text, "of the files that its nodes tell of, only %zu are read",
+                   json_object_size(j->files));
+        if (!j->full)
+            tell_gap(j, text);
+        j->full = true;
+        return -E2BIG;
+    }
+    if (json_object_set_new(j->files, path, json_null()) < 0)
+        return -EINVAL; /* no UTF-8 */
+    j->owner->n_files++;
+    j->more_files = true;
+    if (!timer_is_armed(r->files_timer))
+        timer_arm(r->files_timer, mono_us() + FILES_PAUSE);
+    return 0;
+}
+
 void readers_drain(struct readers *r, const char *job, uint32_t attempt)
 {
     struct job *j = find_job(r, job);
 
     if (!j || j->attempt != attempt)
         return;
+    ask_more_files(j);
     j->draining = true;
     ask_about(j, "drain");
 }
@@ -502,6 +577,7 @@ void readers_forget(struct readers *r, const char *job)
     reader_state_leave(r->state, &record);
     ask_about(j, "unfollow");
     VEC_REMOVE(&r->jobs, at);
+    drop_files(j);
     j->owner->n_jobs--;
     *VEC_PUSH(&r->gone) = j;
     sd_event_source_set_enabled(r->bury, SD_EVENT_ONESHOT);
@@ -560,7 +636,8 @@ struct readers *readers_new(sd_event *event, const struct readers_config *c,
     if (r->config.ping_patience <= 0)
         r->config.ping_patience = PING_PATIENCE;
     r->state = reader_state_new(event, c->state_file, list_jobs, r);
-    if (!r->state || sd_event_add_defer(event, &r->bury, on_bury, r) < 0 ||
+    if (!r->state || timer_new(event, on_files_timer, r, &r->files_timer) < 0 ||
+        sd_event_add_defer(event, &r->bury, on_bury, r) < 0 ||
         sd_event_source_set_enabled(r->bury, SD_EVENT_OFF) < 0)
         return readers_free(r);
     return r;
@@ -581,6 +658,7 @@ struct readers *readers_free(struct readers *r)
         job_free(*j);
     VEC_DONE(&r->gone);
     sd_event_source_disable_unref(r->bury);
+    sd_event_source_disable_unref(r->files_timer);
     sd_event_unref(r->event);
     free(r);
     return NULL;

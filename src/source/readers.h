@@ -11,6 +11,8 @@
 #include "source/children.h"
 
 #define LOG_PATTERNS_MAX 32
+#define LOG_FILES_MAX    512   /* of one attempt, beside those of its patterns */
+#define LOG_FILES_SUM    16384 /* likewise, of all jobs of one owner */
 
 enum log_mode {
     LOG_MODE_UNKNOWN,  /* what the file shows decides */
@@ -21,11 +23,9 @@ enum log_mode {
 /* Where an attempt writes. All is copied; text may be hostile. A pattern may hold any of Slurm's
  * replacements; those that differ between tasks, steps and nodes stand for all files that fit. */
 struct log_paths {
-    const char *std_out, *std_err; /* patterns; NULL or "" = the scheduler's default */
-    const char *const *more;       /* patterns of the job's comment */
-    size_t n_more;                 /* LOG_PATTERNS_MAX of all; what is beyond is a gap */
-    const char *const *files;      /* absolute paths, as seen on a node */
-    size_t n_files;
+    const char *std_out, *std_err;    /* patterns; NULL or "" = the scheduler's default */
+    const char *const *more;          /* patterns of the job's comment */
+    size_t n_more;                    /* LOG_PATTERNS_MAX of all; what is beyond is a gap */
     const char *work_dir;             /* absolute; NULL = only absolute patterns count */
     uint32_t job_id, array_job_id;    /* array_job_id: of a task of an array */
     uint32_t array_task_id;           /* LOG_NO_TASK = no task of an array */
@@ -75,6 +75,10 @@ struct readers *readers_free(struct readers *r);
  * -EPERM (the job belongs to another uid), -E2BIG (too many jobs). */
 int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uint32_t attempt,
                    const struct log_paths *paths);
+
+/* A file that the attempt writes to, by its absolute path; known ones are ignored. -ENOENT: that
+ * attempt is not followed; -E2BIG: there are too many, which is told as a gap once. */
+int readers_add_file(struct readers *r, const char *job, uint32_t attempt, const char *path);
 
 /* The attempt has ended: drained() follows, sooner or later, or never, so set a deadline. Shortly
  * after it, reading of the attempt stops. */

@@ -88,6 +88,10 @@ class Place:
     def deaths(self, job):
         return [e.body for e in self.journal.events(job, "signal") if e.body["kind"] == "exit"]
 
+    def causes(self, job):
+        """That its logs tell of."""
+        return [e.body["cause"] for e in self.journal.events(job, "signal") if e.body.get("cause")]
+
 
 @pytest.fixture
 def world():
@@ -207,3 +211,58 @@ def test_a_reload_that_changes_nothing_of_the_agents_is_not_noticed_by_them(plac
     node.death(1, job)
     assert node.hear() == {"ack": 1, "origin": 7}
     assert len(place.deaths(job)) == 1  # what was told stays told
+
+
+ECC = "RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+
+
+def test_a_log_that_a_node_tells_of_is_read_once(place, world, tmp_path):
+    log = tmp_path / "train-0.log"
+    node = Node(place, "n1")
+    log.write_text(ECC)
+    job = str(world.last_id + 1)
+    node.say("log", 0, job=int(job), restart=0, path=str(log))  # before a look has shown that it runs
+    assert running(place, world, std_out=str(tmp_path / "none")) == job
+    place.journal.wait(job, "signal", lambda e: e.body.get("cause") == "gpu-hardware", timeout=20)
+    for name in ("n1", "n2"):  # again, and from others
+        Node(place, name).say("log", 0, job=int(job), restart=0, path=str(log))
+    with log.open("a") as f:
+        f.write("RuntimeError: CUDA error: an illegal memory access was encountered\n")
+    wait_for(lambda: len(place.causes(job)) > 1, lambda: place.journal.story(job))
+    assert place.causes(job).count("gpu-hardware") == 1
+
+
+def test_no_other_node_and_no_earlier_attempt_names_a_log(place, world, tmp_path):
+    names = "stranger", "later", "right"
+    for name in names:
+        (tmp_path / name).write_text(f"{name}: {ECC}")
+    job = running(place, world, n_nodes=1, std_out=str(tmp_path / "none"))
+    stranger, node = Node(place, "n2"), Node(place, "n1")
+    stranger.say("log", 0, job=int(job), restart=0, path=str(tmp_path / "stranger"))
+    node.say("log", 0, job=int(job), restart=1, path=str(tmp_path / "later"))
+    node.say("log", 0, job=int(job), restart=0, path=str(tmp_path / "right"))
+    place.journal.wait(job, "signal", lambda e: e.body.get("cause"), timeout=20)
+    assert f"what node n2 tells of job {job} is left out: the job does not run there" in place.daemon.log()
+    texts = [e.body["text"] for e in place.journal.events(job, "signal") if e.body.get("cause")]
+    assert len(texts) == 1 and texts[0].startswith("right")
+
+
+def test_a_log_is_read_on_after_a_restart_whoever_tells_of_it(place, world, tmp_path):
+    """The agents tell again; and what reknitd had begun to read is in its own state."""
+    begun, new = tmp_path / "begun", tmp_path / "new"
+    begun.write_text(ECC)
+    job = running(place, world, std_out=str(tmp_path / "none"))
+    Node(place, "n1").say("log", 0, job=int(job), restart=0, path=str(begun))
+    place.journal.wait(job, "signal", lambda e: e.body.get("cause"), timeout=20)
+    offsets = place.daemon.folder / "state" / "offsets"
+    wait_for(lambda: offsets.exists() and str(begun) in offsets.read_text(), "its place in the file")
+    place.kill()
+    for path in (begun, new):
+        with path.open("a") as f:
+            f.write("RuntimeError: CUDA error: an illegal memory access was encountered\n")
+    place.daemon.start()
+    place.await_listening(2)
+    wait_for(lambda: len(place.causes(job)) == 2, lambda: place.journal.story(job))
+    Node(place, "n1").say("log", 0, job=int(job), restart=0, path=str(new))
+    wait_for(lambda: len(place.causes(job)) == 3, lambda: place.journal.story(job))
+    assert place.causes(job).count("gpu-hardware") == 1

@@ -112,6 +112,7 @@ static void test_hosts(void **state)
     check_host("/d//%N/out", "/d/n3/out", "n3");
     check_host("%j-%N", "/d/4242-a-b", "a-b");
     check_host("%N", "/d/other/n3", "");
+    check_host("%N/out", "/d/n3/err", "");
     check_host("%t.out", "/d/3.out", "");
 }
 

@@ -252,19 +252,72 @@ static void test_next_daemon_goes_on(void **state)
     end(&w);
 }
 
+/* What a node has told of is read on by the next daemon, though no node told that one. */
 static void test_files_as_they_are(void **state)
 {
     _cleanup_(freep) char *path = NULL;
-    struct log_paths p = {.std_out = "none", .array_task_id = LOG_NO_TASK, .n_files = 1};
     struct world w;
 
     begin(&w, READER_FOLDER);
     path = xasprintf("%s/%%j 100%%\\t", w.dir);
-    p.files = (const char *const[]){path};
-    assert_int_equal(readers_follow(w.readers, getuid(), getgid(), JOB, 1, &p), 0);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, path), -ENOENT);
+    assert_int_equal(follow(&w, 1), 0);
+    assert_int_equal(readers_add_file(w.readers, JOB, 2, path), -ENOENT);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, "no path"), -EINVAL);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, path), 0);
     STR_COPY(w.log, path);
     print(&w, 0, 2);
     RUN_UNTIL(w.event, w.lines.n == 2);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, path), 0);
+    readers_drain(w.readers, JOB, 1);
+    RUN_UNTIL(w.event, w.drained == 1);
+    close_readers(&w);
+    print(&w, 2, 4);
+    open_readers(&w, READER_FOLDER);
+    assert_int_equal(follow(&w, 1), 0);
+    readers_drain(w.readers, JOB, 1);
+    RUN_UNTIL(w.event, w.drained == 2);
+    check_lines(&w, 4);
+    end(&w);
+}
+
+/* The last word of a job may stand in a file that was told of a moment before. */
+static void test_a_file_that_is_told_of_before_the_drain(void **state)
+{
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    assert_int_equal(follow(&w, 1), 0);
+    readers_drain(w.readers, JOB, 1);
+    RUN_UNTIL(w.event, w.drained == 1);
+    snprintf(w.log, sizeof(w.log), "%s/told", w.dir);
+    print(&w, 0, 3);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, w.log), 0);
+    readers_drain(w.readers, JOB, 1);
+    RUN_UNTIL(w.event, w.drained == 2);
+    check_lines(&w, 3);
+    end(&w);
+}
+
+static void test_files_have_a_bound(void **state)
+{
+    struct world w;
+    char path[128];
+
+    begin(&w, READER_FOLDER);
+    for (uint32_t attempt = 1; attempt <= 2; attempt++) {
+        assert_int_equal(follow(&w, attempt), 0);
+        for (int i = 0; i < LOG_FILES_MAX + 2; i++) {
+            snprintf(path, sizeof(path), "%s/%d", w.dir, i);
+            assert_int_equal(readers_add_file(w.readers, JOB, attempt, path),
+                             i < LOG_FILES_MAX ? 0 : -E2BIG);
+        }
+        assert_int_equal(readers_add_file(w.readers, JOB, attempt, path), -E2BIG);
+        snprintf(path, sizeof(path), "%s/0", w.dir);
+        assert_int_equal(readers_add_file(w.readers, JOB, attempt, path), 0);
+        assert_int_equal(w.gaps, attempt); /* said once */
+        assert_non_null(strstr(w.last_gap, "only 512 are read"));
+    }
     end(&w);
 }
 
@@ -526,6 +579,8 @@ int main(void)
         cmocka_unit_test(test_stopped_reader_hangs_and_is_replaced),
         cmocka_unit_test(test_next_daemon_goes_on),
         cmocka_unit_test(test_files_as_they_are),
+        cmocka_unit_test(test_a_file_that_is_told_of_before_the_drain),
+        cmocka_unit_test(test_files_have_a_bound),
         cmocka_unit_test(test_jobs_in_one_log),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_refusals),
