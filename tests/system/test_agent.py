@@ -382,10 +382,10 @@ import ctypes, os, sys, signal
 ctypes.CDLL(None).prctl(15, b"slurmstepd", 0, 0, 0)
 task = os.fork()
 if task == 0:
-    env = dict(zip(("SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURMD_NODENAME"), sys.argv[1:4]), SLURM_PROCID="5")
+    env = dict(zip(("SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURMD_NODENAME"), sys.argv[1:4]), SLURM_PROCID="5", OUT=sys.argv[5])
     os.setgroups([]), os.setgid(int(sys.argv[4])), os.setuid(int(sys.argv[4]))
     # One process hides: it leaves its parents and has no environment.
-    os.execve("/bin/sh", ["sh", "-c", 'env -i sleep 1001 & echo $!; exec sleep 1000 >/dev/null'], env)
+    os.execve("/bin/sh", ["sh", "-c", 'env -i sleep 1001 & echo $!; exec sleep 1000 >"$OUT"'], env)
 print(task, flush=True)
 signal.pause()
 """
@@ -397,9 +397,9 @@ NODE = f"node-{os.getpid()}"  # jobs of other tests on this machine are not of i
 class Step:
     """What slurmstepd is to the agent: a process of root's of that name, and a task of a job below it."""
 
-    def __init__(self, place, job, restart=0, uid=0):
+    def __init__(self, place, job, restart=0, uid=0, out="/dev/null"):
         self.place, self.job, self.restart = place, job, restart
-        self.stepd = place.start("/usr/bin/python3", "-c", STEPD, job, restart, NODE, uid).process
+        self.stepd = place.start("/usr/bin/python3", "-c", STEPD, job, restart, NODE, uid, out).process
         await_true("a task and its child", lambda: len(place.programs[-1].out.lines) == 2, 10, 0.02)
         pids = {int(line) for line in place.programs[-1].out.lines}
         self.task = next(p for p in pids if self.parent(p) == self.stepd.pid)
@@ -499,6 +499,30 @@ def test_its_unit_leaves_it_what_it_needs(place):
     await_true("its rank", lambda: told(lambda s: s.get("who", {}).get("rank") == 5), 10, 0.02)
     step.end()
     await_true("it is gone", lambda: gone(listener) == [(46, 0)], 10, 0.02)
+
+
+def test_logs_are_told_again_to_who_comes_anew(place):
+    """Also by an agent that has no such folder, as its unit takes /tmp and /home from it."""
+    out = place.folder / "covered" / 'the "log" of 100 %t.txt'
+    out.parent.mkdir()
+    listener = place.listener()
+    place.agent(listener.port, NODE, "--sample", "1h", under=[
+        "/usr/bin/unshare", "--mount", "--", "/bin/sh", "-c", 'mount -t tmpfs none "$1" && shift && exec "$@"', "sh",
+        out.parent])
+    place.ready()
+    step, silent = Step(place, 47, 2, out=out), Step(place, 48)
+
+    def told(where):
+        messages = (json.loads(line).get("message", {}) for line in list(where.out.lines))
+        return [(m["job"], m["restart"], m["path"]) for m in messages if m.get("kind") == "log"]
+
+    await_true("the log", lambda: told(listener), 10, 0.02)
+    listener.process.kill()
+    listener.process.wait()
+    again = place.listener(port=listener.port)
+    await_true("the log again", lambda: told(again), 20, 0.02)
+    assert set(told(listener)) == set(told(again)) == {(47, 2, str(out))}
+    step.end(), silent.end()
 
 
 needs_cluster = pytest.mark.skipif(cluster_module.missing() is not None, reason=str(cluster_module.missing()))
