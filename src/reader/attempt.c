@@ -39,7 +39,7 @@
 #define SLACK_US     (2 * USEC_PER_SEC)
 
 struct pattern {
-    char *path;
+    char *path; /* "" = none stands for the file */
     enum stream_mode mode;
     bool wild;
 };
@@ -220,7 +220,7 @@ static void add_file(struct attempt *a, const char *path, const struct pattern *
     const struct attempt_mark *before = find_mark(&a->before, path);
     char node[NODE_NAME_LEN];
     struct stream_begin begin = {
-        .started_us = a->options.started_us, .mode = p->mode, .node = node};
+        .started_us = a->options.started_us, .mode = p->mode, .node = node, .unnamed = !*p->path};
     struct entry_file *f;
 
     if (a->files.n == ATTEMPT_FILES_MAX) {

@@ -36,6 +36,7 @@
 #define READ_BYTES    ((size_t)256 << 10)  /* a block of the scanner */
 #define TURN_US       (50 * USEC_PER_MSEC) /* then it is another stream's turn */
 #define PLACES_MAX    64
+#define PROBE_BYTES   4096                 /* at the beginning, of a file that may be data */
 #define BURST_US      (20 * USEC_PER_MSEC) /* of what comes so soon one after the other, the last */
 #define CONTEXT_BYTES ((size_t)16 << 10)
 #define UNSAFE_MAX    ((uint64_t)128 << 10) /* of a line without an end; then it counts as safe */
@@ -58,6 +59,7 @@ struct stream {
     struct entity who; /* prints what does not say by whom it is */
     struct tail *tail;
     bool placed; /* a file is open, and reading goes on at the tail's offset */
+    bool data;   /* it is no text: given up */
     struct scanner *scanner;
     uint64_t base, base_line; /* of the scanner's first byte */
     uint64_t told;            /* signals before it were told */
@@ -207,6 +209,22 @@ static void place_first(struct stream *s)
     s->begin.started_us = 0;
 }
 
+static void tell_trouble(struct stream *s, int e)
+{
+    char text[128];
+
+    if (e == s->trouble)
+        return;
+    s->trouble = e;
+    if (e == EMEDIUMTYPE)
+        snprintf(text, sizeof(text), "it is no regular file");
+    else if (e == EILSEQ)
+        snprintf(text, sizeof(text), "it begins with data, not with text, and is not read on");
+    else
+        snprintf(text, sizeof(text), "%s", strerror(e));
+    s->handlers.trouble(s->ctx, s->file, s->path, e == 0 ? NULL : text);
+}
+
 /* ---- reading ---- */
 
 static size_t smaller(uint64_t a, size_t b)
@@ -276,6 +294,28 @@ static bool is_zero(const char *data, size_t len)
     return len > 0 && data[0] == '\0' && memcmp(data, data + 1, len - 1) == 0;
 }
 
+/* A hole at the beginning is left where a log was cut and its writer does not append. */
+static bool is_data(const char *data, size_t len)
+{
+    size_t from = 0;
+
+    while (from < len && data[from] == '\0')
+        from++;
+    return from < len && memchr(data + from, '\0', smaller(PROBE_BYTES, len - from)) != NULL;
+}
+
+static bool give_up_data(struct stream *s, uint64_t offset, size_t len)
+{
+    s->data = s->begin.unnamed && offset < PROBE_BYTES && is_data(read_buffer, len);
+    if (!s->data)
+        return false;
+    s->scanner = scanner_free(s->scanner);
+    s->placed = false;
+    tail_close(s->tail);
+    tell_trouble(s, EILSEQ);
+    return true;
+}
+
 /* What follows a hole is another text to the scanner. */
 static void skip_hole(struct stream *s)
 {
@@ -294,11 +334,16 @@ static int read_turn(struct stream *s)
     if (!s->scanner && tail_size(s->tail) <= tail_offset(s->tail))
         return 0;
     do {
+        uint64_t offset;
+
         if (!s->scanner)
             wake(s);
+        offset = tail_offset(s->tail);
         n = tail_read(s->tail, read_buffer, READ_BYTES);
         if (n <= 0)
             break;
+        if (give_up_data(s, offset, (size_t)n))
+            return 0;
         take(s, read_buffer, (size_t)n);
         if (n == READ_BYTES && is_zero(read_buffer, READ_BYTES))
             skip_hole(s);
@@ -308,20 +353,6 @@ static int read_turn(struct stream *s)
     if (n == 0)
         scanner_flush(s->scanner);
     return n < 0 ? (int)n : n > 0;
-}
-
-static void tell_trouble(struct stream *s, int e)
-{
-    char text[128];
-
-    if (e == s->trouble)
-        return;
-    s->trouble = e;
-    if (e == EMEDIUMTYPE)
-        snprintf(text, sizeof(text), "it is no regular file");
-    else
-        snprintf(text, sizeof(text), "%s", strerror(e));
-    s->handlers.trouble(s->ctx, s->file, s->path, e == 0 ? NULL : text);
 }
 
 static bool opened(struct stream *s)
@@ -388,7 +419,7 @@ static int read_some(struct stream *s, bool fresh)
 
 bool stream_read(struct stream *s, bool fresh)
 {
-    int r = read_some(s, fresh);
+    int r = s->data ? 0 : read_some(s, fresh);
 
     if (r < 0)
         tell_trouble(s, -r);

@@ -19,6 +19,7 @@ struct stream_begin {
     usec_t started_us;       /* of the attempt; 0 = not known */
     enum stream_mode mode;
     bool own;         /* by its name: no other attempt wrote it */
+    bool unnamed;     /* nobody has called it a log: it may be data, and then is not read on */
     const char *node; /* that all of it was printed on, "" = not known; copied */
 };
 

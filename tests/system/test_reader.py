@@ -266,6 +266,39 @@ def test_what_is_no_file_is_not_opened(reader, tmp_path, make):
         reader.expect(lambda t: reader.roots() == [1, 2])
 
 
+def test_of_files_that_nobody_called_logs_only_text_is_read(reader, tmp_path):
+    data, cut, named = tmp_path / "x.tar", tmp_path / "cut.log", tmp_path / "slurm-4242.out"
+    for number, (path, head) in enumerate(((data, "ustar\0"), (cut, "\0" * 5000), (named, "ustar\0")), 1):
+        path.write_text(head + "\n")
+        write(path, number)
+    files = [str(path) for path in (data, cut, named, tmp_path / "absent")]
+    reader.follow(tmp_path, "", files=[*files, "no path", 7])
+    reader.kind("file", path=str(data), trouble="it begins with data, not with text, and is not read on")
+    reader.drain()
+    assert sorted(reader.roots()) == [2, 3]
+    write(data, 4), write(cut, 5)
+    reader.drain()
+    assert sorted(reader.roots()) == [2, 3, 5]
+
+
+def test_files_that_are_added_later_and_those_of_marks(tmp_path):
+    """Wherever they come from, they are read once, and as the pattern has it that stands for them."""
+    named, told = tmp_path / "n7-0.out", tmp_path / "told"
+    write(named, 1), write(told, 2)
+    with Reader() as first:
+        first.follow(tmp_path, "%N-%t.out")
+        first.follow(tmp_path, "%N-%t.out", files=[str(told), str(named)])
+        first.expect(lambda t: sorted(first.roots()) == [1, 2])
+        first.drain()
+        marks = {m["path"]: m for t in first.heard if t.get("kind") == "marks" for m in t["marks"]}
+    write(named, 3), write(told, 4)
+    with Reader() as second:
+        second.follow(tmp_path, "%N-%t.out", marks=list(marks.values()))
+        second.drain()
+        assert sorted(second.roots()) == [3, 4]
+        assert [s["who"]["node"] for s in second.signals() if s.get("who", {}).get("node")] == ["n7"]
+
+
 @AS_ROOT
 def test_only_what_its_user_may_open(open_path):
     program = shutil.copy(READER, open_path)
