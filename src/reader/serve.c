@@ -4,12 +4,13 @@
  * {"id":3,"ok":false,"text":"..."}. What is not known is ignored.
  *
  *   {"op":"follow","job":K,"attempt":N,"dir":D,"patterns":[P..],"mode":"truncate"|"append",
- *    "more":[P..],"files":[F..],"started_us":T,"names":{"job_id","array_job_id","array_task_id","job_name",
- *    "user_name"},"marks":[M..],"before":[M..],"beside":[M..]}
+ *    "more":[P..],"files":[F..],"started_us":T,"names":{"job_id","array_job_id","array_task_id",
+ *    "job_name","user_name"},"marks":[M..],"before":[M..],"beside":[M..]}
  *                         `patterns` are the scheduler's own and written in that mode, `more` are
- *                         not; files: absolute, and called so; marks: read up to there already;
- * before: the attempt before was; beside: other jobs were, in files that may be this one's too. M:
- * {"file":0,"path":P,"ino":I,"offset":O,"line":L,"print":HEX}
+ *                         not; `files` are called as they are, and may be no logs;
+ *                         marks: read up to there already; before: the attempt before was;
+ *                         beside: other jobs were, in files that may be this one's too.
+ *                         M: {"file":0,"path":P,"ino":I,"offset":O,"line":L,"print":HEX}
  *   {"op":"drain","job":K,"attempt":N}    read to the end, then say so
  *   {"op":"unfollow","job":K}
  *   {"op":"ping"}
