@@ -122,7 +122,7 @@ static void on_activity(void *ctx, const struct node_message *m)
     uplink_tell(a->uplink, node_message_to_json(m));
 }
 
-static bool on_log(void *ctx, const struct node_message *m)
+static bool on_logs(void *ctx, const struct node_message *m)
 {
     struct agent *a = ctx;
 
@@ -191,7 +191,7 @@ static int open_uplink(struct agent *a)
 static int open_all(struct agent *a, struct err *e)
 {
     static const struct watch_handlers handlers = {
-        .activity = on_activity, .log = on_log, .gone = on_gone};
+        .activity = on_activity, .logs = on_logs, .gone = on_gone};
     char attempts[PATH_MAX];
     int r = spool_open(a->settings.spool, now_us(), &a->spool, e);
 

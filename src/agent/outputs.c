@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "base/proctree.h"
 #include "base/vec.h"
-#include "wire/node_message.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -48,6 +47,14 @@ struct found {
     unsigned writers;
     uint64_t hash;
     char *path;
+};
+
+/* Of one attempt, to be told together. */
+struct batch {
+    struct attempt *attempt;
+    struct node_paths paths;
+    uint64_t hashes[OUTPUTS_MAX];
+    size_t n;
 };
 
 struct outputs {
@@ -92,7 +99,7 @@ static bool is_of_file(const char *path, size_t len)
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
         if (str_startswith(path, others[i]))
             return false;
-    return node_message_is_path(path, len) && !str_endswith(path, " (deleted)");
+    return node_path_is_good(path, len) && !str_endswith(path, " (deleted)");
 }
 
 /* Of the links of /proc/PID/fd, the mode says for what the file is open. */
@@ -185,10 +192,15 @@ static void on_read(void *ctx, size_t i, const struct strbuf *text)
     }
 }
 
+/* Those of an attempt together, of them what most of its processes write to first. */
 static int by_writers(const void *a, const void *b)
 {
     const struct found *x = a, *y = b;
 
+    if (x->whose.job != y->whose.job)
+        return x->whose.job < y->whose.job ? -1 : 1;
+    if (x->whose.restart != y->whose.restart)
+        return x->whose.restart < y->whose.restart ? -1 : 1;
     if (x->writers != y->writers)
         return x->writers > y->writers ? -1 : 1;
     return strcmp(x->path, y->path);
@@ -215,22 +227,52 @@ static bool is_told(const struct attempt *a, uint64_t hash)
     return false;
 }
 
-static void tell(struct outputs *o, const struct found *f)
+static void tell_batch(struct outputs *o, struct batch *b)
 {
-    struct attempt *a = get_attempt(o, &f->whose);
-
-    if (is_told(a, f->hash))
-        return;
-    if (a->told.n >= OUTPUTS_MAX) {
-        if (!a->full)
-            log_warning("job %" PRIu32
-                        " writes to more than %d files here: the others are not told",
-                        a->job, OUTPUTS_MAX);
-        a->full = true;
-        return;
+    if (b->n > 0 && o->fn(o->ctx, b->attempt->job, b->attempt->restart, &b->paths)) {
+        for (size_t i = 0; i < b->n; i++)
+            *VEC_PUSH(&b->attempt->told) = b->hashes[i];
     }
-    if (o->fn(o->ctx, a->job, a->restart, f->path))
-        *VEC_PUSH(&a->told) = f->hash;
+    b->n = b->paths.len = 0;
+}
+
+/* Whether another may be told of the attempt, `waiting` of which are about to. */
+static bool has_room(struct attempt *a, size_t waiting)
+{
+    if (a->told.n + waiting < OUTPUTS_MAX)
+        return true;
+    if (!a->full)
+        log_warning("job %" PRIu32 " writes to more than %d files here: the others are not told",
+                    a->job, OUTPUTS_MAX);
+    a->full = true;
+    return false;
+}
+
+static void add_to_batch(struct outputs *o, struct batch *b, const struct found *f)
+{
+    if (is_told(b->attempt, f->hash) || !has_room(b->attempt, b->n))
+        return;
+    if (!node_paths_add(&b->paths, f->path)) {
+        tell_batch(o, b);
+        node_paths_add(&b->paths, f->path);
+    }
+    b->hashes[b->n++] = f->hash;
+}
+
+static void tell_all(struct outputs *o)
+{
+    struct batch b = {0};
+
+    if (o->found.n > 1)
+        qsort(o->found.v, o->found.n, sizeof(o->found.v[0]), by_writers);
+    VEC_FOREACH (&o->found, f) {
+        if (f == o->found.v || !is_same(&f->whose, &f[-1].whose)) {
+            tell_batch(o, &b);
+            b.attempt = get_attempt(o, &f->whose);
+        }
+        add_to_batch(o, &b, f);
+    }
+    tell_batch(o, &b);
 }
 
 void outputs_ask(struct outputs *o, uint32_t job, uint32_t restart, pid_t pid)
@@ -244,12 +286,9 @@ void outputs_ask(struct outputs *o, uint32_t job, uint32_t restart, pid_t pid)
 void outputs_look(struct outputs *o)
 {
     aside_read(o->pids.v, o->pids.n, outputs_read, on_read, o);
-    if (o->found.n > 1)
-        qsort(o->found.v, o->found.n, sizeof(o->found.v[0]), by_writers);
-    VEC_FOREACH (&o->found, f) {
-        tell(o, f);
+    tell_all(o);
+    VEC_FOREACH (&o->found, f)
         free(f->path);
-    }
     o->pids.n = o->asked.n = o->found.n = 0;
 }
 

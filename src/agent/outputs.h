@@ -5,6 +5,7 @@
 /* Which files the processes of attempts write their output to. None of them is ever opened here. */
 
 #include "base/str.h"
+#include "wire/node_message.h"
 
 #include <sys/types.h>
 
@@ -12,8 +13,8 @@
 
 struct outputs;
 
-/* A file that was not told yet. Whether it could be told; else it comes again. */
-typedef bool (*outputs_fn)(void *ctx, uint32_t job, uint32_t restart, const char *path);
+/* Files that were not told yet. Whether they could be told; else they come again. */
+typedef bool (*outputs_fn)(void *ctx, uint32_t job, uint32_t restart, const struct node_paths *p);
 
 struct outputs *outputs_new(outputs_fn fn, void *ctx);
 struct outputs *outputs_free(struct outputs *o);

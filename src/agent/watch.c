@@ -378,13 +378,13 @@ static void look_for_gone(struct watch *w)
 
 /* Where they write */
 
-static bool on_output(void *ctx, uint32_t job, uint32_t restart, const char *path)
+static bool on_outputs(void *ctx, uint32_t job, uint32_t restart, const struct node_paths *paths)
 {
     struct watch *w = ctx;
-    struct node_message m = message_of(w, NODE_MESSAGE_LOG, job, restart);
+    struct node_message m = message_of(w, NODE_MESSAGE_LOGS, job, restart);
 
-    STR_COPY(m.path, path);
-    return w->handlers.log(w->ctx, &m);
+    m.paths = *paths;
+    return w->handlers.logs(w->ctx, &m);
 }
 
 static void look_for_outputs(struct watch *w)
@@ -568,7 +568,7 @@ struct watch *watch_new(sd_event *event, const char *node, const char *path, use
     w->handlers = *handlers;
     w->ctx = ctx;
     w->outputs_at = -OUTPUT_PAUSE;
-    w->outputs = outputs_new(on_output, w);
+    w->outputs = outputs_new(on_outputs, w);
     if (timer_new(event, on_output_timer, w, &w->output_timer) < 0 ||
         sd_event_add_time(event, &w->timer, CLOCK_MONOTONIC, 0, 0, on_timer, w) < 0 ||
         sd_event_source_set_enabled(w->timer, SD_EVENT_OFF) < 0)

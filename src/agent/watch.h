@@ -16,7 +16,7 @@
 
 struct watch_handlers {
     void (*activity)(void *ctx, const struct node_message *m); /* worth telling now */
-    bool (*log)(void *ctx, const struct node_message *m);      /* false: it could not be told now */
+    bool (*logs)(void *ctx, const struct node_message *m);     /* false: they could not be told */
     void (*gone)(void *ctx, const struct node_message *m);     /* must be told */
 };
 

@@ -264,9 +264,9 @@ static void say_ignored(struct node_watch *w, const struct node_message *m, cons
 /* A task can die, and write, before a look has shown that it began. Whether it is kept. */
 static bool hold(struct node_watch *w, const struct node_message *m, const struct agent_receipt *r)
 {
-    size_t most = m->kind == NODE_MESSAGE_EXIT  ? HELD_MAX
-                  : m->kind == NODE_MESSAGE_LOG ? HELD_LOGS
-                                                : 0;
+    size_t most = m->kind == NODE_MESSAGE_EXIT   ? HELD_MAX
+                  : m->kind == NODE_MESSAGE_LOGS ? HELD_LOGS
+                                                 : 0;
 
     sched_watch_poke(w->d->sched);
     if (most == 0)
@@ -300,8 +300,10 @@ static bool take(struct node_watch *w, const struct node_message *m, const struc
         return task_ended(w, j, record, m, r);
     if (m->kind == NODE_MESSAGE_ACTIVITY)
         worked(w, j, record, m);
-    if (m->kind == NODE_MESSAGE_LOG && w->d->logs)
-        log_watch_found(w->d->logs, j->name, j->attempt.number, m->path);
+    if (m->kind == NODE_MESSAGE_LOGS && w->d->logs) {
+        for (const char *path = NULL; (path = node_paths_next(&m->paths, path));)
+            log_watch_found(w->d->logs, j->name, j->attempt.number, path);
+    }
     return true;
 }
 

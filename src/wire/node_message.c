@@ -21,13 +21,13 @@
 static const char *const kind_names[NODE_MESSAGE_KIND_MAX] = {
     [NODE_MESSAGE_START] = "start",       [NODE_MESSAGE_EXIT] = "exit",
     [NODE_MESSAGE_ACTIVITY] = "activity", [NODE_MESSAGE_GONE] = "gone",
-    [NODE_MESSAGE_HEARTBEAT] = "alive",   [NODE_MESSAGE_LOG] = "log",
+    [NODE_MESSAGE_HEARTBEAT] = "alive",   [NODE_MESSAGE_LOGS] = "logs",
 };
 DEFINE_NAMES(node_message_kind, enum node_message_kind, kind_names);
 
 #define ON(kind) (1u << NODE_MESSAGE_##kind)
 #define TASKS    (ON(START) | ON(EXIT))
-#define OF_JOB   (TASKS | ON(ACTIVITY) | ON(LOG) | ON(GONE))
+#define OF_JOB   (TASKS | ON(ACTIVITY) | ON(LOGS) | ON(GONE))
 
 struct member {
     const char *name;
@@ -55,7 +55,6 @@ static const struct member members[] = {
     {"pid", TASKS, AT(task.pid), false, 0, INT32_MAX},
     {"uid", TASKS, AT(task.uid), false, 0, UINT32_MAX},
     {"status", ON(EXIT), AT(task.status), false, 0, 0xffff},
-    {"path", ON(LOG), AT(path), true, 0, 0},
     {"version", ON(HEARTBEAT), AT(heartbeat.version), true, 0, 0},
     {"dropped", ON(HEARTBEAT), AT(heartbeat.dropped), false, 0, COUNT_MAX},
     {"refused", ON(HEARTBEAT), AT(heartbeat.refused), false, 0, COUNT_MAX},
@@ -156,7 +155,7 @@ static bool is_end(int status)
     return WIFEXITED(status) || (WIFSIGNALED(status) && WTERMSIG(status) <= SIGNAL_NUMBER_MAX);
 }
 
-bool node_message_is_path(const char *path, size_t len)
+bool node_path_is_good(const char *path, size_t len)
 {
     char clean[NODE_PATH_LEN];
 
@@ -164,11 +163,39 @@ bool node_message_is_path(const char *path, size_t len)
            str_sanitize(clean, sizeof(clean), path, len) == len && memcmp(clean, path, len) == 0;
 }
 
-static bool has_path(const json_t *j)
+bool node_paths_add(struct node_paths *p, const char *path)
 {
-    const json_t *path = json_object_get(j, "path");
+    size_t size = strlen(path) + 1;
 
-    return node_message_is_path(json_string_value(path), json_string_length(path));
+    assert(node_path_is_good(path, size - 1));
+    if (size > sizeof(p->text) - p->len)
+        return false;
+    memcpy(p->text + p->len, path, size);
+    p->len += (uint32_t)size;
+    return true;
+}
+
+const char *node_paths_next(const struct node_paths *p, const char *last)
+{
+    const char *next = last ? last + strlen(last) + 1 : p->text;
+
+    return next < p->text + p->len ? next : NULL;
+}
+
+static int read_paths(const json_t *j, struct node_message *ret, struct err *e)
+{
+    const json_t *list = json_object_get(j, "paths"), *path;
+    size_t i;
+
+    json_array_foreach (list, i, path) {
+        const char *text = json_string_value(path);
+
+        if (!text || !node_path_is_good(text, json_string_length(path)))
+            return refuse(e, "paths", "has one that is none of a log");
+        if (!node_paths_add(&ret->paths, text))
+            return refuse(e, "paths", "is too long");
+    }
+    return ret->paths.len > 0 ? 0 : refuse(e, "paths", "is empty, or no list");
 }
 
 int node_message_from_json(const json_t *j, struct node_message *ret, struct err *e)
@@ -185,10 +212,10 @@ int node_message_from_json(const json_t *j, struct node_message *ret, struct err
     r = read_members(j, &m, e);
     if (r == 0 && m.kind == NODE_MESSAGE_ACTIVITY)
         r = read_signal(j, &m, e);
+    if (r == 0 && m.kind == NODE_MESSAGE_LOGS)
+        r = read_paths(j, &m, e);
     if (r == 0 && m.kind == NODE_MESSAGE_EXIT && !is_end(m.task.status))
         r = refuse(e, "status", "is not how a process ends");
-    if (r == 0 && m.kind == NODE_MESSAGE_LOG && !has_path(j))
-        r = refuse(e, "path", "is none of a log");
     if (r == 0)
         *ret = m;
     return r;
@@ -231,6 +258,15 @@ static json_t *write_signal(const struct signal *s)
     return json_loads(text, 0, NULL);
 }
 
+static json_t *write_paths(const struct node_paths *p)
+{
+    json_t *list = json_array();
+
+    for (const char *path = NULL; (path = node_paths_next(p, path));)
+        json_array_append_new(list, json_string(path));
+    return list;
+}
+
 json_t *node_message_to_json(const struct node_message *m)
 {
     json_t *j = json_pack("{s:i, s:s}", "v", VERSION, "kind", node_message_kind_name(m->kind));
@@ -241,6 +277,8 @@ json_t *node_message_to_json(const struct node_message *m)
     }
     if (m->kind == NODE_MESSAGE_ACTIVITY)
         json_object_set_new(j, "signal", write_signal(&m->signal));
+    if (m->kind == NODE_MESSAGE_LOGS)
+        json_object_set_new(j, "paths", write_paths(&m->paths));
     assert(j);
     return j;
 }

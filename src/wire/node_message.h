@@ -15,6 +15,7 @@
 
 #define NODE_STEP_LEN          16   /* "0", "batch", "extern", "interactive" */
 #define NODE_PATH_LEN          1024 /* of a file that is told; one of a longer path is not */
+#define NODE_PATHS_LEN         1856 /* of several: their JSON has at most twice as many bytes */
 #define NODE_DATAGRAM_MAX      512  /* bytes of the plugin's JSON */
 #define NODE_MESSAGE_BYTES_MAX 4096 /* bytes of any message's JSON */
 
@@ -22,7 +23,7 @@ enum node_message_kind {
     NODE_MESSAGE_START,     /* a task was started */
     NODE_MESSAGE_EXIT,      /* a task has ended */
     NODE_MESSAGE_ACTIVITY,  /* what an attempt's processes do on this node */
-    NODE_MESSAGE_LOG,       /* a process of the attempt writes its output to that file */
+    NODE_MESSAGE_LOGS,      /* the attempt's processes write their output to these files */
     NODE_MESSAGE_GONE,      /* no process of the attempt is left on this node */
     NODE_MESSAGE_HEARTBEAT, /* the agent lives */
     NODE_MESSAGE_KIND_MAX,
@@ -46,6 +47,12 @@ struct node_heartbeat {
     int64_t missed;   /* steps that it could not watch, since it started */
 };
 
+/* Absolute ones in which str_sanitize() changes nothing. */
+struct node_paths {
+    char text[NODE_PATHS_LEN]; /* each with its NUL */
+    uint32_t len;
+};
+
 struct node_message {
     enum node_message_kind kind;
     char node[NODE_NAME_LEN]; /* as the sender says; "" unknown */
@@ -56,14 +63,18 @@ struct node_message {
     union {
         struct node_task task;
         struct node_heartbeat heartbeat;
-        struct signal signal;     /* ACTIVITY: SIGNAL_ACTIVITY, of all processes or one rank, or
-                                     SIGNAL_EXIT of one that lies dead */
-        char path[NODE_PATH_LEN]; /* LOG: absolute, and nothing in it that str_sanitize() changes */
+        struct signal signal;    /* ACTIVITY: SIGNAL_ACTIVITY, of all processes or one rank, or
+                                    SIGNAL_EXIT of one that lies dead */
+        struct node_paths paths; /* LOGS */
     };
 };
 
 /* Whether a log of that path can be told. */
-bool node_message_is_path(const char *path, size_t len);
+bool node_path_is_good(const char *path, size_t len);
+/* A good one; whether there is room for it. */
+bool node_paths_add(struct node_paths *p, const char *path);
+/* The one behind `last`, the first behind NULL; NULL = that was all. */
+const char *node_paths_next(const struct node_paths *p, const char *last);
 
 /* -EBADMSG and what is wrong, ret untouched. Members that are not known are ignored. */
 int node_message_from_json(const json_t *j, struct node_message *ret, struct err *e);

@@ -39,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_signal(&m.signal);
     if (m.kind == NODE_MESSAGE_EXIT)
         assert(WIFEXITED(m.task.status) || WTERMSIG(m.task.status) <= SIGNAL_NUMBER_MAX);
-    if (m.kind == NODE_MESSAGE_LOG)
-        assert(node_message_is_path(m.path, strlen(m.path)));
+    for (const char *p = NULL; m.kind == NODE_MESSAGE_LOGS && (p = node_paths_next(&m.paths, p));)
+        assert(node_path_is_good(p, strlen(p)));
     j = node_message_to_json(&m);
     text = json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(j);

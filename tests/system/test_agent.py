@@ -514,7 +514,7 @@ def test_logs_are_told_again_to_who_comes_anew(place):
 
     def told(where):
         messages = (json.loads(line).get("message", {}) for line in list(where.out.lines))
-        return [(m["job"], m["restart"], m["path"]) for m in messages if m.get("kind") == "log"]
+        return [(m["job"], m["restart"], p) for m in messages if m.get("kind") == "logs" for p in m["paths"]]
 
     await_true("the log", lambda: told(listener), 10, 0.02)
     listener.process.kill()

@@ -221,11 +221,11 @@ def test_a_log_that_a_node_tells_of_is_read_once(place, world, tmp_path):
     node = Node(place, "n1")
     log.write_text(ECC)
     job = str(world.last_id + 1)
-    node.say("log", 0, job=int(job), restart=0, path=str(log))  # before a look has shown that it runs
+    node.say("logs", 0, job=int(job), restart=0, paths=[str(log)])  # before a look has shown that it runs
     assert running(place, world, std_out=str(tmp_path / "none")) == job
     place.journal.wait(job, "signal", lambda e: e.body.get("cause") == "gpu-hardware", timeout=20)
     for name in ("n1", "n2"):  # again, and from others
-        Node(place, name).say("log", 0, job=int(job), restart=0, path=str(log))
+        Node(place, name).say("logs", 0, job=int(job), restart=0, paths=[str(log)])
     with log.open("a") as f:
         f.write("RuntimeError: CUDA error: an illegal memory access was encountered\n")
     wait_for(lambda: len(place.causes(job)) > 1, lambda: place.journal.story(job))
@@ -238,9 +238,9 @@ def test_no_other_node_and_no_earlier_attempt_names_a_log(place, world, tmp_path
         (tmp_path / name).write_text(f"{name}: {ECC}")
     job = running(place, world, n_nodes=1, std_out=str(tmp_path / "none"))
     stranger, node = Node(place, "n2"), Node(place, "n1")
-    stranger.say("log", 0, job=int(job), restart=0, path=str(tmp_path / "stranger"))
-    node.say("log", 0, job=int(job), restart=1, path=str(tmp_path / "later"))
-    node.say("log", 0, job=int(job), restart=0, path=str(tmp_path / "right"))
+    stranger.say("logs", 0, job=int(job), restart=0, paths=[str(tmp_path / "stranger")])
+    node.say("logs", 0, job=int(job), restart=1, paths=[str(tmp_path / "later")])
+    node.say("logs", 0, job=int(job), restart=0, paths=[str(tmp_path / "right")])
     place.journal.wait(job, "signal", lambda e: e.body.get("cause"), timeout=20)
     assert f"what node n2 tells of job {job} is left out: the job does not run there" in place.daemon.log()
     texts = [e.body["text"] for e in place.journal.events(job, "signal") if e.body.get("cause")]
@@ -252,7 +252,7 @@ def test_a_log_is_read_on_after_a_restart_whoever_tells_of_it(place, world, tmp_
     begun, new = tmp_path / "begun", tmp_path / "new"
     begun.write_text(ECC)
     job = running(place, world, std_out=str(tmp_path / "none"))
-    Node(place, "n1").say("log", 0, job=int(job), restart=0, path=str(begun))
+    Node(place, "n1").say("logs", 0, job=int(job), restart=0, paths=[str(begun)])
     place.journal.wait(job, "signal", lambda e: e.body.get("cause"), timeout=20)
     offsets = place.daemon.folder / "state" / "offsets"
     wait_for(lambda: offsets.exists() and str(begun) in offsets.read_text(), "its place in the file")
@@ -263,6 +263,6 @@ def test_a_log_is_read_on_after_a_restart_whoever_tells_of_it(place, world, tmp_
     place.daemon.start()
     place.await_listening(2)
     wait_for(lambda: len(place.causes(job)) == 2, lambda: place.journal.story(job))
-    Node(place, "n1").say("log", 0, job=int(job), restart=0, path=str(new))
+    Node(place, "n1").say("logs", 0, job=int(job), restart=0, paths=[str(new)])
     wait_for(lambda: len(place.causes(job)) == 3, lambda: place.journal.story(job))
     assert place.causes(job).count("gpu-hardware") == 1

@@ -111,41 +111,67 @@ static void test_an_agents_signal_is_an_agents(void **state)
     assert_int_equal(back.signal.cause, signal_make(SIGNAL_ACTIVITY, PROVENANCE_AGENT).cause);
 }
 
-#define LOG(path)                                                                                  \
-    "{\"v\":1,\"kind\":\"log\",\"job\":7,\"restart\":1,\"node\":\"n\",\"time\":1," path "}"
+#define LOGS(paths)                                                                                \
+    "{\"v\":1,\"kind\":\"logs\",\"job\":7,\"restart\":1,\"node\":\"n\",\"time\":1," paths "}"
 
-static void test_a_log_is_told_as_it_is_called_or_not_at_all(void **state)
+static void test_logs_are_told_as_they_are_called_or_not_at_all(void **state)
 {
     static const char *const bad[] = {
-        LOG("\"path\":\"x.log\""),
-        LOG("\"path\":\"/\""),
-        LOG("\"path\":\"\""),
-        LOG("\"path\":7"),
-        LOG("\"paths\":\"/x.log\""),
-        LOG("\"path\":\"/a\\nb\""),
-        LOG("\"path\":\"/a\\u001b[1m\""),
-        LOG("\"path\":\"/a\\u202eb\""),
+        LOGS("\"paths\":[\"x.log\"]"),
+        LOGS("\"paths\":[\"/\"]"),
+        LOGS("\"paths\":[\"\"]"),
+        LOGS("\"paths\":[7]"),
+        LOGS("\"paths\":[]"),
+        LOGS("\"paths\":\"/x.log\""),
+        LOGS("\"path\":\"/x.log\""),
+        LOGS("\"paths\":[\"/x.log\",\"/a\\nb\"]"),
+        LOGS("\"paths\":[\"/a\\u001b[1m\"]"),
+        LOGS("\"paths\":[\"/a\\u202eb\"]"),
     };
-    struct node_message m = {.job = 4711}, back;
-    char text[NODE_PATH_LEN + 100];
-    json_t *j;
+    struct node_message m = {.job = 4711};
+    const char *path = NULL;
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         assert_int_equal(parse(bad[i], &m), -EBADMSG);
         assert_int_equal(m.job, 4711);
     }
-    assert_int_equal(parse(LOG("\"path\":\"/home/\\u00e4/%t \\\"x\\\\y.log\""), &m), 0);
-    assert_string_equal(m.path, "/home/\303\244/%t \"x\\y.log");
+    assert_int_equal(parse(LOGS("\"paths\":[\"/x\",\"/home/\\u00e4/%t \\\"x\\\\y.log\"]"), &m), 0);
     assert_int_equal(m.restart, 1);
-    memset(m.path, '\\', sizeof(m.path)); /* the longest JSON that a path can have */
-    m.path[0] = '/';
-    m.path[sizeof(m.path) - 1] = '\0';
-    j = node_message_to_json(&m);
-    assert_true(json_dumpb(j, NULL, 0, JSON_COMPACT) < NODE_MESSAGE_BYTES_MAX);
-    assert_int_equal(node_message_from_json(j, &back, NULL), 0);
-    assert_string_equal(back.path, m.path);
-    json_decref(j);
-    snprintf(text, sizeof(text), LOG("\"path\":\"/%0*d\""), NODE_PATH_LEN - 1, 0);
+    path = node_paths_next(&m.paths, path);
+    assert_string_equal(path, "/x");
+    path = node_paths_next(&m.paths, path);
+    assert_string_equal(path, "/home/\303\244/%t \"x\\y.log");
+    assert_null(node_paths_next(&m.paths, path));
+}
+
+/* What is taken in can be told: the longest JSON that paths can have, all longer than a name. */
+static void test_as_many_logs_as_fit_a_message(void **state)
+{
+    static const size_t lengths[] = {2, 3, 500, NODE_PATH_LEN - 1};
+    char path[NODE_PATH_LEN], text[NODE_PATH_LEN + 100];
+    struct node_message m, back;
+    json_t *j;
+
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        m = (struct node_message){.kind = NODE_MESSAGE_LOGS,
+                                  .job = UINT32_MAX,
+                                  .restart = UINT16_MAX,
+                                  .time_us = 10000000000000000 - 1};
+        memset(m.node, '"', sizeof(m.node) - 1);
+        memset(path, '\\', lengths[i]);
+        path[0] = '/';
+        path[lengths[i]] = '\0';
+        while (node_paths_add(&m.paths, path))
+            ;
+        assert_true(m.paths.len + lengths[i] + 1 > NODE_PATHS_LEN);
+        j = node_message_to_json(&m);
+        assert_true(json_dumpb(j, NULL, 0, JSON_COMPACT) <= NODE_MESSAGE_BYTES_MAX);
+        assert_int_equal(node_message_from_json(j, &back, NULL), 0);
+        assert_int_equal(back.paths.len, m.paths.len);
+        assert_memory_equal(back.paths.text, m.paths.text, m.paths.len);
+        json_decref(j);
+    }
+    snprintf(text, sizeof(text), LOGS("\"paths\":[\"/%0*d\"]"), NODE_PATH_LEN - 1, 0);
     assert_int_equal(parse(text, &m), -EBADMSG);
 }
 
@@ -391,7 +417,8 @@ int main(void)
         cmocka_unit_test(test_an_exit),
         cmocka_unit_test(test_bad_messages_change_nothing),
         cmocka_unit_test(test_an_agents_signal_is_an_agents),
-        cmocka_unit_test(test_a_log_is_told_as_it_is_called_or_not_at_all),
+        cmocka_unit_test(test_logs_are_told_as_they_are_called_or_not_at_all),
+        cmocka_unit_test(test_as_many_logs_as_fit_a_message),
         cmocka_unit_test(test_control_groups),
         cmocka_unit_test_setup_teardown(test_a_spool_outlives_its_agent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_name_is_given_twice, set_up, tear_down),

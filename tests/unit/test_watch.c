@@ -31,7 +31,7 @@ struct fixture {
     pid_t stepd, task;
     int children;            /* of the task */
     struct node_message log; /* the last that was told */
-    char first[NODE_PATH_LEN];
+    char first[NODE_PATH_LEN], last[NODE_PATH_LEN];
     unsigned logs;
 };
 
@@ -39,13 +39,16 @@ static void on_message(void *ctx, const struct node_message *m)
 {
 }
 
-static bool on_log(void *ctx, const struct node_message *m)
+static bool on_logs(void *ctx, const struct node_message *m)
 {
     struct fixture *f = ctx;
 
     f->log = *m;
-    if (f->logs++ == 0)
-        STR_COPY(f->first, m->path);
+    for (const char *path = NULL; (path = node_paths_next(&m->paths, path));) {
+        if (f->logs++ == 0)
+            STR_COPY(f->first, path);
+        STR_COPY(f->last, path);
+    }
     return true;
 }
 
@@ -130,7 +133,7 @@ static void start_step(struct fixture *f)
 static int set_up(void **state)
 {
     static const struct watch_handlers handlers = {
-        .activity = on_message, .log = on_log, .gone = on_message};
+        .activity = on_message, .logs = on_logs, .gone = on_message};
     struct fixture *f = calloc(1, sizeof(*f));
     int fd;
 
@@ -258,16 +261,16 @@ static void logs_are_told_once_the_shared_first(void **state)
 
     tell_task(f, 7);
     run_until_logs(f, 3);
-    assert_int_equal(f->log.kind, NODE_MESSAGE_LOG);
+    assert_int_equal(f->log.kind, NODE_MESSAGE_LOGS);
     assert_int_equal(f->log.job, 7);
     assert_string_equal(f->log.node, "n1");
     assert_log(f, f->first, "all.log");
-    assert_log(f, f->log.path, "1.log");
+    assert_log(f, f->last, "1.log");
     kill(f->task, SIGUSR1); /* a script redirects when it has begun */
     UNTIL(has_redirected(f), sched_yield());
     tell_task(f, 7); /* should that have taken until the later look was over */
     run_until_logs(f, 4);
-    assert_log(f, f->log.path, "late.log");
+    assert_log(f, f->last, "late.log");
     watch_repeat(f->watch);
     run_until_logs(f, 8);
 }
