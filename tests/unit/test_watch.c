@@ -309,12 +309,12 @@ static void of_srun_all_that_it_only_writes_counts(void **state)
     remove_file(f, "gone");
     assert_return_code(prctl(PR_GET_NAME, name), errno);
     assert_int_equal(outputs_read(getpid(), &text), 0);
-    assert_null(memmem(text.s, text.len, "late.log", sizeof("late.log")));
+    assert_null(memmem(strbuf_str(&text), text.len, "late.log", sizeof("late.log")));
     assert_return_code(prctl(PR_SET_NAME, "srun"), errno);
     strbuf_reset(&text);
     assert_int_equal(outputs_read(getpid(), &text), 0);
     assert_return_code(prctl(PR_SET_NAME, name), errno);
-    assert_non_null(memmem(text.s, text.len, "late.log", sizeof("late.log")));
+    assert_non_null(memmem(strbuf_str(&text), text.len, "late.log", sizeof("late.log")));
     for (size_t i = 0; i < text.len; i += strlen(text.s + i) + 1)
         assert_true(!str_startswith(text.s + i, f->folder) ||
                     str_endswith(text.s + i, "/late.log"));
