@@ -285,7 +285,8 @@ void outputs_ask(struct outputs *o, uint32_t job, uint32_t restart, pid_t pid)
 
 void outputs_look(struct outputs *o)
 {
-    aside_read(o->pids.v, o->pids.n, outputs_read, on_read, o);
+    if (o->pids.n > 0)
+        aside_read(o->pids.v, o->pids.n, outputs_read, on_read, o);
     tell_all(o);
     VEC_FOREACH (&o->found, f)
         free(f->path);

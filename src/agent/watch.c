@@ -389,6 +389,26 @@ static bool on_outputs(void *ctx, uint32_t job, uint32_t restart, const struct n
 
 static void look_for_outputs(struct watch *w)
 {
+    outputs_look(w->outputs);
+    w->outputs_at = mono_us();
+}
+
+/* Of the processes that the samples have just seen. */
+static void look_with_samples(struct watch *w)
+{
+    VEC_FOREACH (&w->steps, s) {
+        _cleanup_proc_list_ struct proc_list below = {0};
+
+        activity_processes((*s)->activity, &below);
+        VEC_FOREACH (&below.procs, p)
+            outputs_ask(w->outputs, (*s)->job, (*s)->restart, p->pid);
+    }
+    look_for_outputs(w);
+}
+
+/* Of those that are there now. */
+static void look_between_samples(struct watch *w)
+{
     _cleanup_proc_list_ struct proc_list all = {0};
 
     if (w->steps.n == 0 || proc_list_all(&all) < 0)
@@ -399,15 +419,14 @@ static void look_for_outputs(struct watch *w)
         if (s && s->stepd.pid != p->pid && !proc_is_dead(p))
             outputs_ask(w->outputs, s->job, s->restart, p->pid);
     }
-    outputs_look(w->outputs);
-    w->outputs_at = mono_us();
+    look_for_outputs(w);
 }
 
 static int on_output_timer(sd_event_source *s, uint64_t usec, void *userdata)
 {
     struct watch *w = userdata;
 
-    look_for_outputs(w);
+    look_between_samples(w);
     if (--w->output_looks > 0)
         timer_arm(w->output_timer, mono_us() + OUTPUT_LATER);
     return 0;
@@ -438,7 +457,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
     VEC_FOREACH (&w->sums, sum)
         tell_activity(w, sum->job, sum->restart, &sum->signal);
     w->sums.n = 0;
-    look_for_outputs(w);
+    look_with_samples(w);
     look_for_gone(w);
     set_timer(w);
     return 0;

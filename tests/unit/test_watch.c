@@ -29,7 +29,8 @@ struct fixture {
     struct watch *watch;
     char path[64], folder[64];
     pid_t stepd, task;
-    int children;            /* of the task */
+    int children; /* of the task */
+    bool deaf;
     struct node_message log; /* the last that was told */
     char first[NODE_PATH_LEN], last[NODE_PATH_LEN];
     unsigned logs;
@@ -49,8 +50,11 @@ static bool on_logs(void *ctx, const struct node_message *m)
             STR_COPY(f->first, path);
         STR_COPY(f->last, path);
     }
-    return true;
+    return !f->deaf;
 }
+
+static const struct watch_handlers handlers = {
+    .activity = on_message, .logs = on_logs, .gone = on_message};
 
 static void write_to(const struct fixture *f, const char *name, int fd)
 {
@@ -132,8 +136,6 @@ static void start_step(struct fixture *f)
 
 static int set_up(void **state)
 {
-    static const struct watch_handlers handlers = {
-        .activity = on_message, .logs = on_logs, .gone = on_message};
     struct fixture *f = calloc(1, sizeof(*f));
     int fd;
 
@@ -275,6 +277,20 @@ static void logs_are_told_once_the_shared_first(void **state)
     run_until_logs(f, 8);
 }
 
+/* More often than the looks behind the start of a task are. */
+static void samples_tell_again_what_could_not_be_told(void **state)
+{
+    struct fixture *f = *state;
+
+    watch_free(f->watch);
+    f->watch = watch_new(f->event, "n1", f->path, 50 * USEC_PER_MSEC, &handlers, f);
+    assert_non_null(f->watch);
+    f->deaf = true;
+    tell_task(f, 7);
+    UNTIL(f->logs >= 5 * 3, assert_return_code(sd_event_run(f->event, 100 * USEC_PER_MSEC), 0));
+    assert_log(f, f->last, "1.log");
+}
+
 static void more_logs_than_a_job_may_have_are_not_told(void **state)
 {
     struct fixture *f = *state;
@@ -333,6 +349,7 @@ int main(void)
         TEST(a_step_is_watched_once),
         TEST(too_many_attempts_are_missed_and_counted),
         TEST_OF(logs_are_told_once_the_shared_first, &few),
+        TEST_OF(samples_tell_again_what_could_not_be_told, &few),
         TEST_OF(more_logs_than_a_job_may_have_are_not_told, &many),
         TEST(of_srun_all_that_it_only_writes_counts),
     };
