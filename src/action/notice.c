@@ -116,13 +116,29 @@ static void add_nodes(struct strbuf *out, const struct notice *n)
     }
 }
 
+/* A decision that follows a start which was ordered and did not come about. */
+static bool is_of_failed_start(const struct notice *n)
+{
+    static const char *const rules[] = {"start-failed", "start-refused", "start-unknown"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+        if (n->kind == NOTICE_DECISION && streq(n->rule, rules[i]))
+            return true;
+    return false;
+}
+
 /* "is restarted without n7", "would be stopped" */
 static void add_deed(struct strbuf *out, const struct notice *n)
 {
     const char *what = n->action == ACTION_STOP ? "stopped" : "restarted";
 
-    if (n->mode <= MODE_OBSERVE)
+    if (is_of_failed_start(n))
+        strbuf_addf(out, "could not be restarted%s",
+                    n->action == ACTION_STOP ? "" : ", and is tried again");
+    else if (n->mode <= MODE_OBSERVE)
         strbuf_addf(out, "would be %s", what);
+    else if (n->lapsed)
+        strbuf_addf(out, "could have been %s, but nobody approved", what);
     else if (n->proposal_life > 0)
         strbuf_addf(out, "may be %s, if somebody approves", what);
     else
@@ -131,10 +147,8 @@ static void add_deed(struct strbuf *out, const struct notice *n)
         add_nodes(out, n);
 }
 
-static void add_about(struct strbuf *out, const struct notice *n)
+static void add_whose(struct strbuf *out, const struct notice *n)
 {
-    char life[DURATION_TEXT_MAX];
-
     notice_escape(out, n->name);
     strbuf_adds(out, ", ");
     notice_escape(out, n->user);
@@ -142,8 +156,15 @@ static void add_about(struct strbuf *out, const struct notice *n)
         strbuf_adds(out, ", ");
         notice_escape(out, n->partition);
     }
-    strbuf_addf(out, ", attempt %" PRIu32 "\n%s (%s)", n->attempt, cause_name(n->cause),
-                incident_class_name(n->class));
+    strbuf_addf(out, ", attempt %" PRIu32 "\n", n->attempt);
+}
+
+static void add_about(struct strbuf *out, const struct notice *n)
+{
+    char life[DURATION_TEXT_MAX];
+
+    add_whose(out, n);
+    strbuf_addf(out, "%s (%s)", cause_name(n->cause), incident_class_name(n->class));
     strbuf_adds(out, n->summary[0] ? "\n" : "");
     notice_escape(out, n->summary);
     strbuf_adds(out, "\n");
@@ -164,6 +185,28 @@ static json_t *one_decision(const char *cluster, const struct notice *n)
     strbuf_addc(&head, ' ');
     add_deed(&head, n);
     add_about(&body, n);
+    return message(&head, &body);
+}
+
+static json_t *one_failure(const char *cluster, const struct notice *n)
+{
+    _cleanup_strbuf_ struct strbuf head = {0}, body = {0};
+
+    notice_escape(&head, cluster);
+    strbuf_adds(&head, " - job ");
+    notice_escape(&head, id_of(n));
+    strbuf_addf(&head, " %s",
+                n->failed == INTENT_REQUEUE  ? "was not restarted"
+                : n->failed == INTENT_START  ? "was not seen to run again"
+                : n->failed == INTENT_AMEND  ? "is restarted, but not"
+                : n->failed == INTENT_CANCEL ? "could not be stopped"
+                                             : "could not be held for people to look at");
+    if (n->failed == INTENT_AMEND)
+        add_nodes(&head, n);
+    add_whose(&body, n);
+    notice_escape(&body, n->why);
+    strbuf_addf(&body, "\nreknit explain ");
+    notice_escape(&body, id_of(n));
     return message(&head, &body);
 }
 
@@ -226,21 +269,42 @@ static const char *deed_word(const struct notice *n)
 {
     if (n->kind == NOTICE_REQUEST)
         return request_name(n->request);
+    if (n->kind == NOTICE_FAILURE)
+        return n->failed == INTENT_REQUEUE  ? "restart failed"
+               : n->failed == INTENT_START  ? "not seen to run again"
+               : n->failed == INTENT_AMEND  ? "nodes not kept out"
+               : n->failed == INTENT_CANCEL ? "stop failed"
+                                            : "hold failed";
+    if (is_of_failed_start(n))
+        return n->action == ACTION_STOP ? "restart failed" : "restart tried again";
     if (n->mode <= MODE_OBSERVE)
         return n->action == ACTION_STOP ? "stop (observed only)" : "restart (observed only)";
+    if (n->lapsed)
+        return "not approved";
     if (n->proposal_life > 0)
         return "for approval";
     return n->action == ACTION_STOP ? "stop" : "restart";
 }
 
-static void add_first(struct strbuf *out, const struct notice *n, size_t count)
+static bool is_failure(const struct notice *n)
+{
+    return n->kind == NOTICE_FAILURE || (is_of_failed_start(n) && n->action == ACTION_STOP);
+}
+
+static bool is_decision(const struct notice *n)
+{
+    return n->kind == NOTICE_DECISION && !is_failure(n);
+}
+
+static void add_first(struct strbuf *out, const char *lead, bool (*is)(const struct notice *),
+                      const struct notice *n, size_t count)
 {
     size_t told = 0;
 
     for (size_t i = 0; i < count && told < TOLD_MAX; i++) {
-        if (n[i].kind != NOTICE_DECISION)
+        if (!is(&n[i]))
             continue;
-        strbuf_adds(out, told++ == 0 ? "first of them: " : ", ");
+        strbuf_adds(out, told++ == 0 ? lead : ", ");
         notice_escape(out, id_of(&n[i]));
         strbuf_adds(out, " (");
         notice_escape(out, n[i].user);
@@ -253,25 +317,29 @@ static json_t *many(const char *cluster, const struct notice *n, size_t count, u
 {
     _cleanup_strbuf_ struct strbuf head = {0}, body = {0};
     tallies causes = {0}, deeds = {0}, partitions = {0}, nodes = {0};
+    const char *things = "decisions";
     char span[DURATION_TEXT_MAX];
 
     for (size_t i = 0; i < count; i++) {
         count_word(&deeds, deed_word(&n[i]));
-        if (n[i].kind != NOTICE_DECISION)
+        if (n[i].kind != NOTICE_DECISION) {
+            things = "events";
             continue;
+        }
         count_word(&causes, cause_name(n[i].cause));
         count_word(&partitions, n[i].partition[0] ? n[i].partition : "-");
         for (uint32_t k = 0; k < n[i].n_nodes; k++)
             count_word(&nodes, n[i].nodes[k]);
     }
     notice_escape(&head, cluster);
-    strbuf_addf(&head, " - %" PRIu64 " decisions within %s", (uint64_t)count + more,
+    strbuf_addf(&head, " - %" PRIu64 " %s within %s", (uint64_t)count + more, things,
                 duration_format(n[count - 1].at - n[0].at, span));
     add_tallies(&body, "decided: ", &deeds, SIZE_MAX);
     add_tallies(&body, "causes: ", &causes, SIZE_MAX);
     add_tallies(&body, "partitions: ", &partitions, WORST_MAX);
     add_tallies(&body, "nodes at fault: ", &nodes, WORST_MAX);
-    add_first(&body, n, count);
+    add_first(&body, "failed: ", is_failure, n, count);
+    add_first(&body, "first of them: ", is_decision, n, count);
     strbuf_adds(&body, "reknit incidents, reknit jobs --cluster");
     return message(&head, &body);
 }
@@ -280,5 +348,7 @@ json_t *notice_message(const char *cluster, const struct notice *n, size_t count
 {
     if (count > 1 || more > 0)
         return many(cluster, n, count, more);
-    return n->kind == NOTICE_REQUEST ? one_request(cluster, n) : one_decision(cluster, n);
+    if (n->kind == NOTICE_REQUEST)
+        return one_request(cluster, n);
+    return n->kind == NOTICE_FAILURE ? one_failure(cluster, n) : one_decision(cluster, n);
 }

@@ -15,6 +15,7 @@
 enum notice_kind {
     NOTICE_DECISION,
     NOTICE_REQUEST, /* somebody froze or thawed everything */
+    NOTICE_FAILURE, /* what was ordered did not come about, and is not tried again */
 };
 
 struct notice {
@@ -30,9 +31,12 @@ struct notice {
     enum action action;
     enum mode mode;
     char rule[48], why[256];
-    uint32_t n_nodes; /* that the job is kept away from */
+    uint32_t n_nodes; /* that the job is kept away from; of a failure: that it is not */
     char nodes[NOTICE_NODES_MAX][NODE_NAME_LEN];
     usec_t proposal_life; /* 0: it does not wait for approval */
+    bool lapsed;          /* it was proposed, and nobody has approved it */
+    enum intent failed;   /* of a failure: REQUEUE, START (not seen), AMEND (the nodes),
+                             CANCEL, HOLD */
     enum request request;
     char who[64];
 };

@@ -141,7 +141,8 @@ static bool is_proposed(const struct job *j)
     return j->scheduled && j->state == JOB_DECIDED && j->sched.decision > 0 &&
            f->mode >= MODE_PROPOSE && j->sched.mode >= MODE_PROPOSE &&
            (action_restarts(f->action) || f->action == ACTION_STOP) &&
-           (f->mode == MODE_PROPOSE || j->sched.mode == MODE_PROPOSE || j->sched.look.successor);
+           (f->mode == MODE_PROPOSE || j->sched.mode == MODE_PROPOSE || j->sched.over ||
+            j->sched.look.successor);
 }
 
 enum proposal view_proposal(const struct model *m, const struct job *j)

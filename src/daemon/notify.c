@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which events people are told of by the webhook. Up to which of them they were told stands in a
- * file beside the journal, so that a restart neither repeats nor skips any: those that came after
- * it are taken from the journal again, unless they are so old that they are no news.
+/* Which events people are told of by the webhook: what is decided and carried out, or waits for
+ * approval; and what was ordered and has failed for good. A refusal that is followed by another
+ * try, or by the end of trying, is told by the decision that says so. Up to which of them they were
+ * told stands in a file beside the journal, so that a restart neither repeats nor skips any: those
+ * that came after it are taken from the journal again, unless they are so old that they are no
+ * news.
  *
  * The file is written after a message was taken, so between those two moments a crash repeats one
  * message, with the same key. */
@@ -10,6 +13,7 @@
 #include "daemon/daemon.h"
 
 #include "action/webhook.h"
+#include "api/views.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -80,12 +84,25 @@ static void write_state(struct notifier *n, uint64_t seq)
 
 /* Notices */
 
+static const struct job *job_of(const struct notifier *n, const struct event *e)
+{
+    return model_job(pump_model(n->d->pump), e->job);
+}
+
 static void name_job(struct notice *n, const struct job_facts *f)
 {
     STR_COPY(n->label, f->label);
     STR_COPY(n->name, f->name);
     STR_COPY(n->user, f->user);
     STR_COPY(n->partition, f->partition);
+}
+
+static void name_as_known(struct notice *n, const struct job *j)
+{
+    STR_COPY(n->label, j->sched.label);
+    STR_COPY(n->name, j->sched.name);
+    STR_COPY(n->user, j->sched.user);
+    STR_COPY(n->partition, j->sched.partition);
 }
 
 static void take_incident(struct notice *n, const struct incident *i)
@@ -103,10 +120,23 @@ static bool is_told(const struct notifier *n, const struct event *e)
            (action_restarts(e->decision.action) || e->decision.action == ACTION_STOP);
 }
 
+/* Whether it waits for somebody, or has waited in vain. */
+static void take_proposal(const struct notifier *n, const struct event *e, struct notice *ret)
+{
+    const struct model *m = pump_model(n->d->pump);
+    const struct job *j = job_of(n, e);
+    bool stands = j && j->sched.decision == e->seq;
+
+    if (stands && view_proposal(m, j) == PROPOSAL_OPEN)
+        ret->proposal_life = m->brakes.proposal_life;
+    else
+        ret->lapsed = e->decision.mode == MODE_PROPOSE && action_restarts(e->decision.action) &&
+                      !(stands && j->sched.approved);
+}
+
 static void take_decision(const struct notifier *n, const struct event *e, struct notice *ret)
 {
     const struct decision_facts *d = &e->decision;
-    const struct model *m = pump_model(n->d->pump);
 
     STR_COPY(ret->job, e->job);
     ret->attempt = e->attempt;
@@ -114,8 +144,7 @@ static void take_decision(const struct notifier *n, const struct event *e, struc
     ret->mode = d->mode;
     STR_COPY(ret->rule, d->rule);
     STR_COPY(ret->why, d->why);
-    if (d->mode == MODE_PROPOSE)
-        ret->proposal_life = m->brakes.proposal_life;
+    take_proposal(n, e, ret);
     ret->n_nodes = d->n_nodes < NOTICE_NODES_MAX ? d->n_nodes : NOTICE_NODES_MAX;
     for (uint32_t i = 0; i < ret->n_nodes; i++)
         STR_COPY(ret->nodes[i], d->nodes[i]);
@@ -145,10 +174,7 @@ static bool complete_from_model(const struct notifier *n, struct notice *ret)
 
     if (!j || j->attempt.number != ret->attempt || j->state < JOB_JUDGED)
         return false;
-    STR_COPY(ret->label, j->sched.label);
-    STR_COPY(ret->name, j->sched.name);
-    STR_COPY(ret->user, j->sched.user);
-    STR_COPY(ret->partition, j->sched.partition);
+    name_as_known(ret, j);
     take_incident(ret, &j->attempt.incident);
     return true;
 }
@@ -176,35 +202,151 @@ static void complete_from_journal(const struct notifier *n, struct notice *ret)
     }
 }
 
+/* What failed */
+
+/* The newest intent of that kind for the job, of those below a number (0 = of all). */
+static bool find_intent(const struct notifier *n, const char *job, enum intent kind, uint64_t below,
+                        struct event *ret)
+{
+    struct journal_choice c = {
+        .job = job, .kinds = UINT64_C(1) << EVENT_INTENT, .below = below, .newest_first = true};
+    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
+
+    if (journal_select(n->d->journal, &c, &cursor, NULL) < 0)
+        return false;
+    while (journal_next(cursor, ret, NULL) > 0)
+        if (ret->intended.intent == kind)
+            return true;
+    return false;
+}
+
+/* It was to be restarted, nobody had to be asked first, and its scheduler has forgotten it. */
+static bool restart_failed(const struct notifier *n, const struct job *j, const struct event *e,
+                           struct notice *ret)
+{
+    const struct sched *s = &j->sched;
+    const struct decision_facts *d = &j->attempt.decision;
+    bool act = d->mode == MODE_ACT && s->mode == MODE_ACT && !s->over && !s->look.successor;
+
+    if (e->ended.action != ACTION_STOP || j->attempt.number != e->attempt ||
+        !action_restarts(d->action) || !(act || s->approved) || s->rejected)
+        return false;
+    ret->failed = INTENT_REQUEUE;
+    if (s->look.restarts > s->base_restarts) { /* seen to wait again, and what came then was not */
+        ret->failed = INTENT_START;
+        STR_COPY(ret->why, "it was queued again, but the scheduler does not know it any more");
+        return true;
+    }
+    STR_PRINTF(ret->why, "the scheduler does not know it any more%s",
+               pump_model(n->d->pump)->frozen ? ", and all actions are frozen" : "");
+    return true;
+}
+
+/* Nodes that were to be kept out of it are let in again. */
+static bool nodes_failed(const struct notifier *n, const struct job *j, const struct event *e,
+                         struct notice *ret)
+{
+    _cleanup_(freep) struct event *before = xnew(struct event);
+    const struct intent_facts *f = &before->intended;
+
+    if (e->intended.intent != INTENT_AMEND || e->intended.n_nodes > 0 || j->sched.n_kept == 0 ||
+        !find_intent(n, e->job, INTENT_AMEND, e->seq, before) || before->attempt != e->attempt ||
+        f->n_nodes == 0)
+        return false;
+    ret->failed = INTENT_AMEND;
+    ret->n_nodes = f->n_nodes < NOTICE_NODES_MAX ? f->n_nodes : NOTICE_NODES_MAX;
+    for (uint32_t i = 0; i < ret->n_nodes; i++)
+        STR_COPY(ret->nodes[i], f->nodes[i]);
+    STR_COPY(ret->why,
+             "the scheduler does not take that, or has too few other nodes for it: it may run "
+             "there again");
+    return true;
+}
+
+/* The last try to end it, or the only one to hold it. */
+static bool end_failed(const struct notifier *n, const struct job *j, const struct event *e,
+                       struct notice *ret)
+{
+    static const enum intent ends[] = {INTENT_CANCEL, INTENT_HOLD};
+    _cleanup_(freep) struct event *asked = xnew(struct event);
+    enum outcome outcome = e->result.outcome;
+
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        bool hold = ends[i] == INTENT_HOLD;
+
+        if (outcome != OUTCOME_FAILED && (hold || outcome != OUTCOME_UNKNOWN))
+            continue;
+        if ((!hold && j->sched.cancels < WISH_TRIES) ||
+            !find_intent(n, e->job, ends[i], 0, asked) || asked->seq != e->result.intent)
+            continue;
+        ret->failed = ends[i];
+        STR_COPY(ret->why, e->result.detail);
+        return true;
+    }
+    return false;
+}
+
+static bool find_failure(const struct notifier *n, const struct event *e, struct notice *ret)
+{
+    bool (*const failed)(const struct notifier *, const struct job *, const struct event *,
+                         struct notice *) = e->kind == EVENT_JOB_ENDED ? restart_failed
+                                            : e->kind == EVENT_INTENT  ? nodes_failed
+                                            : e->kind == EVENT_RESULT  ? end_failed
+                                                                       : NULL;
+    const struct job *j = failed ? job_of(n, e) : NULL;
+
+    if (!j || !j->scheduled)
+        return false;
+    *ret = (struct notice){.kind = NOTICE_FAILURE, .seq = e->seq, .at = e->time_us};
+    STR_COPY(ret->job, e->job);
+    ret->attempt = e->attempt;
+    name_as_known(ret, j);
+    return failed(n, j, e, ret);
+}
+
 void notifier_happened(struct notifier *n, const struct event *e)
 {
     struct notice notice;
 
-    if (!n->webhook || !is_told(n, e))
+    if (!n->webhook)
         return;
-    start_notice(n, e, &notice);
-    if (notice.kind == NOTICE_DECISION)
-        complete_from_model(n, &notice);
+    if (is_told(n, e)) {
+        start_notice(n, e, &notice);
+        if (notice.kind == NOTICE_DECISION)
+            complete_from_model(n, &notice);
+    } else if (!find_failure(n, e, &notice)) {
+        return;
+    }
     webhook_add(n->webhook, &notice);
 }
 
 /* Once, at the start: what people were not told before. */
 static void catch_up(struct notifier *n)
 {
-    struct journal_choice c = {.kinds = UINT64_C(1) << EVENT_DECISION, .after = n->settled};
+    static const enum event_kind kinds[] = {EVENT_DECISION, EVENT_OPERATOR, EVENT_INTENT,
+                                            EVENT_RESULT, EVENT_JOB_ENDED};
+    struct journal_choice c = {.after = n->settled};
     _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
     _cleanup_(freep) struct event *event = xnew(struct event);
     usec_t since = now_us() - NEWS_FOR;
     struct err e = {0};
-    int r = journal_select(n->d->journal, &c, &cursor, &e);
+    int r;
 
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        c.kinds |= UINT64_C(1) << kinds[i];
+    r = journal_select(n->d->journal, &c, &cursor, &e);
     while (r >= 0 && (r = journal_next(cursor, event, &e)) > 0) {
         struct notice notice;
 
-        if (event->time_us < since || !is_told(n, event))
+        if (event->time_us < since)
             continue;
-        start_notice(n, event, &notice);
-        complete_from_journal(n, &notice);
+        if (is_told(n, event)) {
+            start_notice(n, event, &notice);
+            if (notice.kind == NOTICE_DECISION)
+                complete_from_journal(n, &notice);
+        } else if (!find_failure(n, event, &notice)) {
+            continue;
+        }
         webhook_add(n->webhook, &notice);
     }
     if (r < 0)

@@ -94,8 +94,8 @@ def running(folder, world, webhook, **config):
         d.process.wait()
 
 
-def submit(world, name="train", **members):
-    return world.submit(n_nodes=1, name=name, user="alice", uid=ALICE, runs=FAILS, **members)
+def submit(world, name="train", runs=FAILS, **members):
+    return world.submit(name=name, user="alice", uid=ALICE, runs=runs, **members)
 
 
 def test_a_decision_is_told(tmp_path, world, receiver):
@@ -124,6 +124,77 @@ def test_what_is_only_observed_is_not_told_unless_asked_for(tmp_path, world, rec
         submit(world, "second")
         assert "would be restarted" in receiver.wait(1)[0][2]["text"]
         assert "second" in receiver.texts()[0]
+
+
+def test_a_restart_that_is_refused_is_told(tmp_path, world, receiver):
+    with running(tmp_path, world, {"url": receiver.url}, mode="act") as daemon:
+        world.break_next("requeue", "error", times=10, error="not-allowed")
+        job = submit(world)
+        wait_for(lambda: any(f"job {job} could not be restarted" in t for t in receiver.texts()), receiver.texts)
+        assert any("is restarted" in t or "decided: restart 1" in t for t in receiver.texts()), receiver.texts()
+        assert "as the test wants" in receiver.texts()[-1], receiver.texts()
+        daemon.stop()
+
+
+def test_a_restart_that_never_came_is_told(tmp_path, world, receiver):
+    """Once, also if reknitd dies before the receiver has it."""
+    with running(tmp_path, world, {"url": receiver.url}, mode="act") as daemon:
+        daemon.ask("/v1/freeze", method="POST", body="{}")
+        job = submit(world)
+        daemon.until(f"/v1/jobs/{job}", lambda j: "decision" in j)
+        wait_for(lambda: any("is restarted" in t for t in receiver.texts()), receiver.texts)
+        receiver.answers = [500] * 2
+        world.forget(job)
+        wait_for(lambda: not receiver.answers, receiver.texts)
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.start()
+        heard = f"alpha - job {job} was not restarted\n"
+        wait_for(lambda: not receiver.answers and sum(heard in t for t in receiver.texts()) >= 3, receiver.texts)
+        assert "actions are frozen" in receiver.texts()[-1] and f"reknit explain {job}" in receiver.texts()[-1]
+        daemon.until("/v1/health", lambda a: a["ok"])
+        daemon.stop()
+
+
+def test_nodes_that_cannot_be_kept_out_are_told(tmp_path, world, receiver):
+    with running(tmp_path, world, {"url": receiver.url}, mode="act") as daemon:
+        log = tmp_path / "job.log"
+        log.write_text("0: [rank0]: ready\n1: [rank1]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n")
+        world.break_next("update", "error", times=2, error="failed")
+        job = submit(world, stdout_path=str(log), n_nodes=2, n_tasks=2,
+                     runs=[(5, "failed", 1)])  # long enough to be asked for its tasks
+        wait_for(lambda: any("but not without n2" in t for t in receiver.texts()), receiver.texts, 60)
+        assert any("is restarted without n2" in t for t in receiver.texts()), receiver.texts()
+        wait_for(lambda: world.job(job)["state"] == "running", "it runs again")
+        assert sum("but not without" in t for t in receiver.texts()) == 1, receiver.texts()
+        daemon.stop()
+
+
+def test_a_hold_that_failed_is_told(tmp_path, world, receiver):
+    policies = [{"name": "held", "users": True, "policy": {"hold_on_stop": True, "causes": {"unknown": {"retries": 0}}}}]
+    with running(tmp_path, world, {"url": receiver.url}, mode="act", policies=policies) as daemon:
+        world.break_next("requeue", "error", error="failed")
+        job = submit(world, comment='{"reknit":{"policy":"held"}}')
+        wait_for(lambda: any(f"job {job} could not be held" in t for t in receiver.texts()), receiver.texts)
+        assert any(f"job {job} is stopped" in t for t in receiver.texts()), receiver.texts()
+        daemon.stop()
+
+
+def test_what_had_ended_before_may_be_approved(tmp_path, world, receiver):
+    """Also where others are restarted unasked; and who approved it is not asked again."""
+    job = submit(world)
+    wait_for(lambda: world.job(job)["state"] == "failed", "it has failed")
+    with running(tmp_path, world, {"url": receiver.url}, mode="act") as daemon:
+        assert f"job {job} may be restarted" in receiver.wait(1)[0][2]["text"]
+        assert f"reknit approve {job}" in receiver.texts()[0]
+        world.break_next("requeue", "error", error="failed")
+        seq = daemon.ask(f"/v1/jobs/{job}")[1]["decision"]["seq"]
+        status, answer = daemon.ask(f"/v1/decisions/{seq}/approve", method="POST", body="{}")
+        assert status in (200, 202), answer
+        wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log, 60)
+        assert "could not be restarted, and is tried again" in receiver.wait(2)[1][2]["text"], receiver.texts()
+        assert "approve" not in receiver.texts()[1]
+        daemon.stop()
 
 
 @pytest.mark.parametrize("answer", [500, (429, {"Retry-After": "3"}), (301, {"Location": "http://x/"})])

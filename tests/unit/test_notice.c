@@ -93,6 +93,55 @@ static void test_a_request(void **state)
     assert_says(&n, 1, 0, "a new switch");
 }
 
+static void test_a_failure(void **state)
+{
+    static const struct {
+        enum intent failed;
+        const char *says;
+    } rows[] = {
+        {INTENT_REQUEUE, "alpha - job 17_7 was not restarted\n"},
+        {INTENT_START, "alpha - job 17_7 was not seen to run again\n"},
+        {INTENT_AMEND, "alpha - job 17_7 is restarted, but not without n7\n"},
+        {INTENT_CANCEL, "alpha - job 17_7 could not be stopped\n"},
+        {INTENT_HOLD, "alpha - job 17_7 could not be held for people to look at\n"},
+    };
+    struct notice n = make(17, ACTION_RESTART, MODE_ACT);
+
+    n.kind = NOTICE_FAILURE;
+    n.n_nodes = 1;
+    STR_COPY(n.nodes[0], "n7");
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        n.failed = rows[i].failed;
+        assert_says(&n, 1, 0, rows[i].says);
+        assert_says(&n, 1, 0, "train, alice, gpu, attempt 2\n1 of 3\nreknit explain 17_7");
+    }
+    n = make(17, ACTION_RESTART, MODE_ACT);
+    STR_COPY(n.rule, "start-failed");
+    assert_says(&n, 1, 0, "job 17_7 could not be restarted, and is tried again\n");
+    n.action = ACTION_STOP;
+    assert_says(&n, 1, 0, "job 17_7 could not be restarted\n");
+    n = make(17, ACTION_RESTART, MODE_PROPOSE);
+    n.lapsed = true;
+    assert_says(&n, 1, 0, "could have been restarted, but nobody approved\n");
+}
+
+/* Among many decisions, those that failed are named. */
+static void test_failures_of_many(void **state)
+{
+    struct notice n[6];
+
+    for (size_t i = 0; i < ARRAY_SIZE(n); i++)
+        n[i] = make(100 + i, ACTION_RESTART, MODE_ACT);
+    n[4].kind = NOTICE_FAILURE;
+    n[4].failed = INTENT_REQUEUE;
+    n[5].action = ACTION_STOP;
+    STR_COPY(n[5].rule, "start-refused");
+    assert_says(n, 6, 0, "alpha - 6 events within 5");
+    assert_says(n, 6, 0, "decided: restart 4, restart failed 2\n");
+    assert_says(n, 6, 0,
+                "failed: 104_7 (alice), 105_7 (alice)\nfirst of them: 100_7 (alice), 101_7");
+}
+
 static void test_many(void **state)
 {
     struct notice n[7];
@@ -149,8 +198,9 @@ static void test_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one),  cmocka_unit_test(test_a_request),
-        cmocka_unit_test(test_many), cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_one),       cmocka_unit_test(test_a_request),
+        cmocka_unit_test(test_a_failure), cmocka_unit_test(test_failures_of_many),
+        cmocka_unit_test(test_many),      cmocka_unit_test(test_escape),
         cmocka_unit_test(test_long),
     };
 

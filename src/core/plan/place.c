@@ -24,7 +24,6 @@
 #define RESERVED_UNTIL  (11 * USEC_PER_MIN) /* the scheduler has ended it by itself */
 #define DELAY_MAX       USEC_PER_MIN        /* nothing is kept for who is to wait for longer */
 #define GIVE_BACK_AGAIN (20 * USEC_PER_SEC)
-#define TRIES_MAX       3
 
 static bool is_decided(const struct job *j)
 {
@@ -95,7 +94,7 @@ static bool wants_to_yield(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    return s->raised && s->yields < TRIES_MAX && s->yield_due && !m->frozen &&
+    return s->raised && s->yields < WISH_TRIES && s->yield_due && !m->frozen &&
            j->state == JOB_RUNNING && s->look.state == SCHED_RUNNING && !s->look.held &&
            !job_awaits(j, INTENT_YIELD);
 }
@@ -108,7 +107,7 @@ static bool wants_mending(const struct model *m, const struct job *j)
     bool waits = s->look.state == SCHED_PENDING && sched_was_requeued(j);
     bool runs = j->state == JOB_RUNNING && j->attempt.number > 1;
 
-    return s->requeued_by_us && (waits || runs) && s->look.stranded && s->mends < TRIES_MAX &&
+    return s->requeued_by_us && (waits || runs) && s->look.stranded && s->mends < WISH_TRIES &&
            s->mend_due && !m->frozen && s->mode > MODE_OBSERVE && !j->requested &&
            !job_awaits(j, INTENT_MEND);
 }
@@ -157,5 +156,5 @@ usec_t place_due(const struct model *m, const struct job *j)
 bool place_should_be_first(const struct model *m, const struct job *j)
 {
     return policy_of(m, j)->keep_place != KEEP_PLACE_NONE && j->sched.look.outranked &&
-           !j->sched.is_first && j->sched.firsts < TRIES_MAX;
+           !j->sched.is_first && j->sched.firsts < WISH_TRIES;
 }

@@ -28,7 +28,6 @@
 
 #include <string.h>
 
-#define TRIES_MAX    3
 #define AMENDS_MAX   6
 #define REVERT_PAUSE (5 * USEC_PER_MIN) /* between tries to take exclusions back, behind those */
 #define START_SLACK  USEC_PER_SEC
@@ -102,7 +101,7 @@ static bool wants_arming(const struct model *m, const struct job *j)
     bool to_restart = is_decided(j) && action_restarts(j->attempt.decision.action) &&
                       plan_sched_may_act(m, j, NULL, 0);
 
-    return (cared_for || to_restart) && s->arm_due && s->arms < TRIES_MAX && !m->frozen &&
+    return (cared_for || to_restart) && s->arm_due && s->arms < WISH_TRIES && !m->frozen &&
            !s->interactive && s->look.state == SCHED_RUNNING && !s->look.requeueable &&
            !job_awaits(j, INTENT_ARM);
 }
@@ -170,7 +169,7 @@ static usec_t reversal_due(const struct model *m, const struct job *j)
 {
     if (!wants_reversal(m, j))
         return USEC_NEVER;
-    return j->sched.reverts < TRIES_MAX ? m->now : j->sched.amended_at + REVERT_PAUSE;
+    return j->sched.reverts < WISH_TRIES ? m->now : j->sched.amended_at + REVERT_PAUSE;
 }
 
 static bool may_amend(const struct model *m, const struct job *j)
@@ -296,7 +295,7 @@ static usec_t cancel_due(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    if (!s->cancel_due || s->cancels >= TRIES_MAX || job_awaits(j, INTENT_CANCEL) || m->frozen)
+    if (!s->cancel_due || s->cancels >= WISH_TRIES || job_awaits(j, INTENT_CANCEL) || m->frozen)
         return USEC_NEVER;
     if (s->unwanted)
         return m->now;

@@ -16,6 +16,7 @@
 #define PENDING_MAX 16   /* intents without a result, per job */
 #define FENCED_MAX  32   /* nodes of one attempt that are known to be so */
 #define NODES_TRIES 4    /* to have nodes kept out; then they are not */
+#define WISH_TRIES  3    /* of most else that is asked for; then it is given up */
 #define DEEDS_MAX   1024 /* of each kind, of the last hour, that the brakes remember */
 
 /*                         ┌──────────────── attempt-started ───────────────┐
