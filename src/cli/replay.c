@@ -38,11 +38,20 @@ static void print_strays(const struct replay_result *r)
         printf("  %" PRIu64 " inputs fitted nowhere and changed nothing\n", r->strays);
 }
 
+static void print_thinned(const struct replay_result *r)
+{
+    if (r->thinned > 0)
+        printf("  thinned out: of the events up to %" PRIu64 ", %" PRIu64
+               " are gone, so only what comes after them was judged again\n",
+               r->upto, r->thinned);
+}
+
 static void print_text(const struct replay_result *r)
 {
     if (!r->differs) {
         printf("%" PRIu64 " inputs, %" PRIu64 " derived events, identical\n", r->inputs,
                r->derived);
+        print_thinned(r);
         print_strays(r);
         return;
     }
@@ -50,6 +59,7 @@ static void print_text(const struct replay_result *r)
            r->inputs, r->derived, r->seq, r->where[0] ? " in " : "", r->where);
     print_side("recorded:", &r->recorded, r->has_recorded);
     print_side("now:     ", &r->fresh, r->has_derived);
+    print_thinned(r);
 }
 
 static void print_json(const struct replay_result *r, const char *path)
@@ -60,6 +70,10 @@ static void print_json(const struct replay_result *r, const char *path)
                   (json_int_t)r->strays, "identical", !r->differs);
 
     assert(j);
+    if (r->thinned > 0)
+        json_object_set_new(
+            j, "thinned",
+            json_pack("{s:I, s:I}", "upto", (json_int_t)r->upto, "gone", (json_int_t)r->thinned));
     if (r->differs) {
         json_object_set_new(j, "seq", json_integer((json_int_t)r->seq));
         json_object_set_new(j, "member", json_string(r->where));
@@ -161,6 +175,8 @@ const struct verb verb_replay = {
             "derive with what was recorded. Changes nothing. A journal is named by its job,\n"
             "as 'reknit jobs' lists it, by the job's folder, or by a file: journal.db in that\n"
             "folder, or a copy. Default: the journal of the job that was active last.\n"
+            "\n"
+            "Of a journal that reknitd has thinned out, what is whole is judged again.\n"
             "\n"
             "  --format text|json   json: one object per journal\n"
             "\n"

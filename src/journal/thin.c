@@ -363,13 +363,22 @@ int journal_thin(struct journal *j, const struct journal_keep *k, unsigned event
     return r < 0 ? r : more;
 }
 
-int journal_thinned(struct journal *j, uint64_t *ret, struct err *e)
+static int ask_thinned(struct journal *j, const char *sql, uint64_t *ret, struct err *e)
 {
-    int64_t upto = 0;
-    int r =
-        j->version < 3 || j->empty ? 0 : journal_number(j, "SELECT upto FROM thinned", &upto, e);
+    int64_t n = 0;
+    int r = j->version < 3 || j->empty ? 0 : journal_number(j, sql, &n, e);
 
     if (r >= 0)
-        *ret = (uint64_t)upto;
+        *ret = (uint64_t)n;
     return r;
+}
+
+int journal_thinned(struct journal *j, uint64_t *ret, struct err *e)
+{
+    return ask_thinned(j, "SELECT upto FROM thinned", ret, e);
+}
+
+int journal_thinned_away(struct journal *j, uint64_t *ret, struct err *e)
+{
+    return ask_thinned(j, "SELECT deleted FROM thinned", ret, e);
 }

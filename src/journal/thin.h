@@ -20,5 +20,7 @@ int journal_thin(struct journal *j, const struct journal_keep *k, unsigned event
 
 /* Up to which event it was thinned out so far; 0 = it is whole. */
 int journal_thinned(struct journal *j, uint64_t *ret, struct err *e);
+/* ... and how many events are gone by it. */
+int journal_thinned_away(struct journal *j, uint64_t *ret, struct err *e);
 
 #endif

@@ -5,6 +5,7 @@
 #include "core/core.h"
 #include "core/model/event_fields.h"
 #include "core/state/state.h"
+#include "journal/thin.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -59,6 +60,25 @@ static void take_derived(struct replay *r, const struct event *e)
         found(r, e->seq, e, fresh);
 }
 
+/* What was derived from the last input that is not compared is not either. */
+static bool is_folded(struct replay *r, const struct event *e)
+{
+    bool whole = e->seq > r->ret->upto && (event_is_input(e->kind) || r->ret->inputs > 0);
+
+    if (whole || r->ret->thinned == 0)
+        return false;
+    r->ret->upto = e->seq > r->ret->upto ? e->seq : r->ret->upto;
+    core_fold(r->core, e);
+    return true;
+}
+
+static int find_thinned(struct journal *j, struct replay_result *ret, struct err *e)
+{
+    int r = journal_thinned_away(j, &ret->thinned, e);
+
+    return r < 0 || ret->thinned == 0 ? r : journal_thinned(j, &ret->upto, e);
+}
+
 int replay(struct journal *j, struct replay_result *ret, struct err *e)
 {
     _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
@@ -73,8 +93,12 @@ int replay(struct journal *j, struct replay_result *ret, struct err *e)
                        "%" PRIu64
                        " of its entries are lost, and only what is whole can be replayed",
                        journal_lost(j));
-    n = journal_read(j, 0, &cursor, e);
+    n = find_thinned(j, ret, e);
+    if (n >= 0)
+        n = journal_read(j, 0, &cursor, e);
     while (n >= 0 && !ret->differs && (n = journal_next(cursor, event, e)) > 0) {
+        if (is_folded(&r, event))
+            continue;
         if (event_is_input(event->kind))
             take_input(&r, event);
         else

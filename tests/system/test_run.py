@@ -109,6 +109,34 @@ def test_a_restart_that_cannot_be_launched_is_tried_again(run, spare, tmp_path, 
     replays()
 
 
+def test_a_journal_that_was_thinned_out_says_so(run, verb, state, replays):
+    """What is whole of it is judged again; before that nothing can be, and that is no difference."""
+    r = run(*sh('for i in 1 2 3; do echo "step $i/9 | loss 1.0"; sleep 0.6; done; test -e again && exit; touch again; exit 3'),
+            cwd=state.parent)
+    assert r.wait() == 0
+    replays()
+    journal = state / "job" / "journal.db"
+    with contextlib.closing(sqlite3.connect(journal)) as db, db:
+        upto, = db.execute("SELECT seq FROM event WHERE kind = 'attempt-started' AND attempt = 2").fetchone()
+        db.execute("UPDATE thinned SET upto = ?", (upto,))
+        gone = db.execute("DELETE FROM event WHERE seq < ? AND kind IN ('signal', 'tick')", (upto,)).rowcount
+        db.execute("UPDATE thinned SET deleted = ?", (gone,))
+        judged, = db.execute("SELECT min(seq) FROM event WHERE seq > ? AND kind = 'verdict'", (upto,)).fetchone()
+    assert gone > 0
+    said = verb("replay", "job")
+    assert said.returncode == 0 and "identical\n" in said.stdout, said.stdout + said.stderr
+    assert f"of the events up to {upto}, {gone} are gone" in said.stdout
+    told = json.loads(verb("replay", "--format", "json", "job").stdout)
+    assert told["identical"] is True and told["thinned"] == {"upto": upto, "gone": gone}
+    assert 0 < told["derived"] < upto
+    with contextlib.closing(sqlite3.connect(journal)) as db, db:
+        db.execute("DROP TRIGGER IF EXISTS event_no_update")
+        body, = db.execute("SELECT body FROM event WHERE seq = ?", (judged,)).fetchone()
+        db.execute("UPDATE event SET body = ? WHERE seq = ?", (json.dumps({**json.loads(body), "confidence": 1}), judged))
+    said = verb("replay", "job")
+    assert said.returncode == 1 and f"event {judged} differs" in said.stdout and f"{gone} are gone" in said.stdout
+
+
 # Output and status
 
 
