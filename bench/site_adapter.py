@@ -13,7 +13,8 @@ import sys
 import time
 
 COST = {"nodes": {"full": 0.090, "changed": 0.077, "unchanged": 0.002},
-        "jobs": {"full": 0.020, "changed": 0.012, "unchanged": 0.002}}
+        "jobs": {"full": 0.020, "changed": 0.012, "unchanged": 0.002},
+        "steps": {"full": 0.020}, "layout": {"full": 0.003}}  # the last two by their length, not measured
 CHURN = 5  # nodes that change each second, as they do on a busy site
 
 
@@ -85,6 +86,17 @@ class Site:
         dirty.clear()
         return "changed", {"full": False, "time": int(time.time()), what: news, "gone": []}
 
+    def layout(self, job):
+        """The tasks of a job, as many on each node."""
+        nodes, each = job["nodes"], job["n_tasks"] // job["n_nodes"]
+        return {"n_tasks": job["n_tasks"], "order": nodes,
+                "nodes": {name: f"{i * each}-{(i + 1) * each - 1}" for i, name in enumerate(nodes)}}
+
+    def spend(self, op, kind="full"):
+        self.asked[f"{op} {kind}"] = self.asked.get(f"{op} {kind}", 0) + 1
+        self.busy += COST[op][kind]
+        time.sleep(COST[op][kind])
+
     def act(self, request):
         r = self.jobs[request["job"]]
         if any(r[k] != v for k, v in request.get("expect", {}).items() if k in ("restarts", "submit", "completing")):
@@ -105,10 +117,15 @@ class Site:
         self.pass_time()
         if op in ("jobs", "nodes"):
             kind, answer = self.list(op, request)
-            cost = COST[op][kind]
-            self.asked[f"{op} {kind}"] = self.asked.get(f"{op} {kind}", 0) + 1
-            self.busy += cost
-            time.sleep(cost)
+            self.spend(op, kind)
+        elif op == "steps":
+            answer = {"steps": [{"job": j["id"], "step": "0", "name": "train", "state": "running", "nodes": j["nodes"],
+                                 "n_tasks": j["n_tasks"], "start": j["start"]}
+                                for j in self.jobs.values() if j["state"] == "running"]}
+            self.spend(op)
+        elif op == "layout" and self.jobs[request["job"]]["state"] == "running":
+            answer = self.layout(self.jobs[request["job"]])
+            self.spend(op)
         elif op == "job":
             answer = {"job": self.jobs[request["job"]]}
         elif op == "ping":
