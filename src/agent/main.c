@@ -5,6 +5,7 @@
  * happens in one loop; what blocks is done by reknit-seal. */
 
 #include "agent/inlet.h"
+#include "agent/tunnels.h"
 #include "agent/uplink.h"
 #include "agent/watch.h"
 #include "base/alloc.h"
@@ -40,6 +41,12 @@ static const char help[] =
     "  --key FILE            a key shared with reknitd, in place of MUNGE\n"
     "  --sample DURATION     how often to look at the processes of jobs (default: 10s)\n"
     "  --heartbeat DURATION  how often to tell that the agent lives (default: 30s)\n"
+    "  --spawner PATH        the socket of this node's reknit-spawner, which starts readers of "
+    "logs where\n"
+    "                        reknitd cannot see them; '' = none here\n"
+    "                        (default: /run/reknit-spawner/spawner.sock)\n"
+    "  --asker USER          whom reknitd runs as, a name or a number; root may always ask\n"
+    "                        (default: reknit)\n"
     "  --verbose             say more on standard error\n"
     "  --version             names the release\n"
     "  --help                this text\n";
@@ -53,6 +60,8 @@ static const struct option options[] = {
     {"key", required_argument, NULL, 'k'},
     {"sample", required_argument, NULL, 'a'},
     {"heartbeat", required_argument, NULL, 'b'},
+    {"spawner", required_argument, NULL, 'w'},
+    {"asker", required_argument, NULL, 'u'},
     {"verbose", no_argument, NULL, 'd'},
     {"version", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
@@ -61,7 +70,7 @@ static const struct option options[] = {
 
 struct settings {
     char host[256], port[16], node[NODE_NAME_LEN];
-    const char *socket, *spool, *munge_socket, *key;
+    const char *socket, *spool, *munge_socket, *key, *spawner, *asker;
     usec_t sample, heartbeat;
 };
 
@@ -72,6 +81,7 @@ struct agent {
     struct inlet *inlet;
     struct uplink *uplink;
     struct watch *watch;
+    struct tunnels *tunnels;
     sd_event_source *beat;
     bool spool_failed, missed; /* said */
 };
@@ -164,6 +174,45 @@ static void on_greeted(void *ctx)
     watch_repeat(a->watch); /* it may be another reknitd */
 }
 
+static void tell_refusal(void *ctx, int64_t question, const char *why)
+{
+    struct agent *a = ctx;
+    struct node_message m = {.kind = NODE_MESSAGE_READER, .time_us = now_us()};
+
+    STR_COPY(m.node, a->settings.node);
+    m.reader.question = question;
+    STR_COPY(m.reader.trouble, why);
+    uplink_tell(a->uplink, node_message_to_json(&m));
+}
+
+static bool read_id(const json_t *object, const char *key, uint32_t *ret)
+{
+    const json_t *j = json_object_get(object, key);
+
+    if (!json_is_integer(j) || json_integer_value(j) < 0 || json_integer_value(j) >= UINT32_MAX)
+        return false;
+    *ret = (uint32_t)json_integer_value(j);
+    return true;
+}
+
+/* Proven to be reknitd's. Even so a user's files are nothing to it before the user has a job here.
+ */
+static void on_asked(void *ctx, const json_t *j)
+{
+    struct agent *a = ctx;
+    const json_t *reader = json_object_get(j, "reader");
+    struct tunnel_question q = {.number = json_integer_value(json_object_get(j, "question")),
+                                .gid = (gid_t)-1};
+
+    if (q.number <= 0 || !read_id(reader, "uid", &q.uid))
+        return; /* some other question, of a reknitd that is newer than we are */
+    read_id(reader, "gid", &q.gid);
+    if (!watch_has_user(a->watch, q.uid))
+        tell_refusal(a, q.number, "the user has no job there, nor had one lately");
+    else
+        tunnels_open(a->tunnels, &q, uplink_address(a->uplink), uplink_sealer(a->uplink));
+}
+
 static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
 {
     struct agent *a = userdata;
@@ -175,12 +224,14 @@ static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
 
 static int open_uplink(struct agent *a)
 {
-    static const struct uplink_handlers handlers = {.said = on_said, .greeted = on_greeted};
+    static const struct uplink_handlers handlers = {
+        .said = on_said, .greeted = on_greeted, .asked = on_asked};
     const struct settings *s = &a->settings;
     char found[PATH_MAX];
     const char *option = s->key ? "--key" : s->munge_socket ? "--munge-socket" : NULL;
     const char *argv[] = {found, option, s->key ? s->key : s->munge_socket, NULL};
-    struct uplink_config c = {.host = s->host, .port = s->port, .node = s->node, .seal = argv};
+    struct uplink_config c = {
+        .host = s->host, .port = s->port, .node = s->node, .seal = argv, .asker = s->asker};
 
     if (sibling_find("reknit-seal", found, sizeof(found)) < 0)
         log_warning("%s is missing", found);
@@ -192,6 +243,8 @@ static int open_all(struct agent *a, struct err *e)
 {
     static const struct watch_handlers handlers = {
         .activity = on_activity, .logs = on_logs, .gone = on_gone};
+    struct tunnels_config tunnels = {
+        .node = a->settings.node, .port = a->settings.port, .spawner = a->settings.spawner};
     char attempts[PATH_MAX];
     int r = spool_open(a->settings.spool, now_us(), &a->spool, e);
 
@@ -201,7 +254,8 @@ static int open_all(struct agent *a, struct err *e)
         return r;
     STR_PRINTF(attempts, "%s.attempts", a->settings.spool);
     a->watch = watch_new(a->event, a->settings.node, attempts, a->settings.sample, &handlers, a);
-    if (!a->watch || open_uplink(a) < 0 ||
+    a->tunnels = tunnels_new(a->event, &tunnels, tell_refusal, a);
+    if (!a->watch || !a->tunnels || open_uplink(a) < 0 ||
         sd_event_add_time_relative(a->event, &a->beat, CLOCK_MONOTONIC, 500 * USEC_PER_MSEC, 0,
                                    on_beat, a) < 0)
         return err_set(e, -ENOMEM, "the event loop refuses");
@@ -212,6 +266,7 @@ static void close_all(struct agent *a)
 {
     sd_event_source_disable_unref(a->beat);
     watch_free(a->watch);
+    tunnels_free(a->tunnels); /* what is being sealed for it is answered by the next */
     uplink_free(a->uplink);
     inlet_free(a->inlet);
     spool_free(a->spool);
@@ -308,6 +363,12 @@ static bool take_option(int c, struct settings *s)
         return take_duration(optarg, &s->sample);
     case 'b':
         return take_duration(optarg, &s->heartbeat);
+    case 'w':
+        s->spawner = optarg;
+        return true;
+    case 'u':
+        s->asker = optarg;
+        return true;
     case 'd':
         log_set_level(LOG_LEVEL_INFO);
         return true;
@@ -321,6 +382,8 @@ int main(int argc, char **argv)
     struct settings s = {
         .socket = "/run/reknit-agent/agent.sock",
         .spool = "/var/lib/reknit-agent/agent.spool",
+        .spawner = "/run/reknit-spawner/spawner.sock",
+        .asker = "reknit",
         .sample = 10 * USEC_PER_SEC,
         .heartbeat = 30 * USEC_PER_SEC,
     };

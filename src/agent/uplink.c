@@ -9,6 +9,11 @@
  *   we:      {"sealed":"..."}           see envelope()
  *   reknitd: {"ack":17,"origin":1}      number 17 of origin 1 and all before it are delivered
  *            {"refused":"why"}          and it closes the connection
+ *            {"sealed":"..."}           see take_question()
+ *
+ * It works the other way round too: what reknitd asks must be sealed by reknitd's user or by root,
+ * and repeat the word that we made up for this connection and sent with what proves us. For who
+ * listens at reknitd's address need not be reknitd, and we are root.
  *
  * Until reknitd has answered the first message, which proves who we are, it takes no other. Then at
  * most WINDOW messages of the spool are on their way. `next` is the place of the first that was not
@@ -16,17 +21,15 @@
 
 #include "agent/uplink.h"
 
+#include "agent/dial.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include "wire/lines.h"
 #include "wire/node_message.h"
+#include "wire/word.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #define WINDOW         32
 #define TELL_MAX       256 /* such messages that wait for the sealer */
@@ -37,7 +40,8 @@
 #define ACK_PATIENCE   (60 * USEC_PER_SEC)
 #define PROOF_PATIENCE ACK_PATIENCE /* many may come at once, and each seal takes its time */
 #define WORD_MAX       128
-#define LINE_BYTES     1024
+#define LINE_BYTES     4096
+#define QUESTIONS_MAX  64 /* being opened */
 
 enum phase_of_link {
     LINK_DOWN,       /* the timer starts the next try */
@@ -50,7 +54,8 @@ enum phase_of_link {
 
 struct uplink {
     sd_event *event;
-    char *host, *port, *node;
+    char *host, *port, *node, *asker;
+    char address[64]; /* of the host, that is being tried or was reached */
     struct spool *spool;
     struct uplink_handlers handlers;
     void *ctx;
@@ -61,7 +66,9 @@ struct uplink {
     sd_event_source *connected, *timer, *seal_timer;
     usec_t pause;
     char word[WORD_MAX];
-    uint64_t generation; /* of the connection: what was sealed for another is not sent */
+    char own_word[WORD_LEN]; /* that questions must repeat */
+    size_t opening;          /* questions */
+    uint64_t generation;     /* of the connection: what was sealed for another is not sent */
     uint64_t next;
     bool proof_wanted; /* the first message was not handed to the sealer yet */
     size_t telling;
@@ -115,12 +122,24 @@ static void hang_up(struct uplink *u, const char *why)
     lines_close(u->lines);
 }
 
+json_t *uplink_envelope(const char *word, const char *node, json_t *body)
+{
+    return json_pack("{s:i, s:s, s:s, s:i, s:i, s:o}", "v", AGENT_PROTOCOL, "word", word, "node",
+                     node, "origin", 0, "id", 0, "body", body);
+}
+
 /* m: of the spool; NULL: the body is told once, or never. */
 static json_t *envelope(const struct uplink *u, const struct spool_message *m, json_t *body)
 {
-    return json_pack("{s:i, s:s, s:s, s:I, s:I, s:o}", "v", AGENT_PROTOCOL, "word", u->word, "node",
-                     u->node, "origin", (json_int_t)(m ? m->origin : 0), "id",
-                     (json_int_t)(m ? m->number : 0), "body", body);
+    json_t *j = uplink_envelope(u->word, u->node, body);
+
+    if (m) {
+        json_object_set_new(j, "origin", json_integer((json_int_t)m->origin));
+        json_object_set_new(j, "id", json_integer((json_int_t)m->number));
+    }
+    if (u->phase == LINK_PROVING)
+        json_object_set_new(j, "ask_with", json_string(u->own_word));
+    return j;
 }
 
 static void ask_for_proof(struct uplink *u)
@@ -251,6 +270,10 @@ static void on_greeting(struct uplink *u, const json_t *j)
         hang_up(u, "whoever answers there is not reknitd");
         return;
     }
+    if (word_make(u->own_word) < 0) {
+        hang_up(u, "the kernel has no random numbers");
+        return;
+    }
     u->phase = LINK_PROVING;
     u->generation++;
     u->next = spool_first(u->spool);
@@ -276,15 +299,86 @@ static void on_ack(struct uplink *u, const json_t *j)
     uplink_poke(u);
 }
 
+/* By number, or by the name that its number has here. */
+static bool may_ask(const struct uplink *u, const json_t *answer)
+{
+    json_int_t uid = json_integer_value(json_object_get(answer, "uid"));
+    const char *user = json_string_value(json_object_get(answer, "user"));
+    char number[24];
+
+    STR_PRINTF(number, "%lld", (long long)uid);
+    return uid == 0 || streq(u->asker, number) || (user && streq(u->asker, user));
+}
+
+/* {"v":1,"ask_with":"our word","node":"n7","question":17,...} */
+static void take_question(struct uplink *u, const json_t *answer, const char *text)
+{
+    json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const char *word = json_string_value(json_object_get(j, "ask_with"));
+    const char *node = json_string_value(json_object_get(j, "node"));
+    char why[200];
+
+    STR_PRINTF(why, "what reknitd asks was sealed by uid %lld, who may not: see --asker",
+               (long long)json_integer_value(json_object_get(answer, "uid")));
+    if (!may_ask(u, answer))
+        say(u, why);
+    else if (json_integer_value(json_object_get(j, "v")) != AGENT_PROTOCOL || !word ||
+             !streq(word, u->own_word) || !node || !streq(node, u->node))
+        say(u, "what reknitd asks was sealed for another connection");
+    else
+        u->handlers.asked(u->ctx, j);
+    json_decref(j);
+}
+
+static void on_opened(void *ctx, const json_t *answer)
+{
+    struct errand errand = *(struct errand *)ctx;
+    struct uplink *u = errand.u;
+    const char *text = json_string_value(json_object_get(answer, "text"));
+    const char *error = json_string_value(json_object_get(answer, "error"));
+    char why[200];
+
+    free(ctx);
+    u->opening--;
+    if (u->phase != LINK_UP || errand.generation != u->generation)
+        return;
+    STR_PRINTF(why, "what reknitd asks cannot be opened: %s",
+               error ? error : "reknit-seal does not answer");
+    if (text)
+        take_question(u, answer, text);
+    else
+        say(u, why);
+}
+
+/* By the helper for what may hang, since names of users are looked up. A question that is lost is
+ * asked again. */
+static void open_question(struct uplink *u, const char *sealed)
+{
+    struct errand *errand;
+
+    if (u->phase != LINK_UP || u->opening >= QUESTIONS_MAX)
+        return;
+    errand = xnew(struct errand);
+    *errand = (struct errand){.u = u, .generation = u->generation};
+    if (helper_ask(u->resolver, json_pack("{s:s,s:b}", "open", sealed, "names", 1), on_opened,
+                   errand) < 0)
+        free(errand);
+    else
+        u->opening++;
+}
+
 static void on_object(void *ctx, const json_t *j)
 {
     struct uplink *u = ctx;
     const char *refused = json_string_value(json_object_get(j, "refused"));
+    const char *sealed = json_string_value(json_object_get(j, "sealed"));
 
     if (u->phase == LINK_GREETING) {
         on_greeting(u, j);
     } else if (json_is_integer(json_object_get(j, "ack"))) {
         on_ack(u, j);
+    } else if (sealed) {
+        open_question(u, sealed);
     } else if (refused) {
         char clean[160];
 
@@ -307,17 +401,13 @@ static int on_connected(sd_event_source *s, int fd, uint32_t revents, void *user
     static const struct lines_options options = {.line_max = LINE_BYTES, .owed_max = 1024 * 1024};
     static const struct lines_handlers handlers = {.object = on_object, .closed = on_closed};
     struct uplink *u = userdata;
-    int error = 0, on = 1;
-    socklen_t len = sizeof(error);
+    int r = dial_done(fd);
 
-    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
-    if (error) {
-        fall(u, strerror(error));
+    if (r < 0) {
+        fall(u, strerror(-r));
         return 0;
     }
     u->connected = sd_event_source_disable_unref(u->connected);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     u->lines = lines_new(u->event, fd, fd, &options, &handlers, u);
     u->fd = -1;
     u->phase = LINK_GREETING;
@@ -327,21 +417,9 @@ static int on_connected(sd_event_source *s, int fd, uint32_t revents, void *user
 
 static int connect_to(struct uplink *u, const char *address)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
-    struct addrinfo *a = NULL;
-    int r;
-
-    if (getaddrinfo(address, u->port, &hints, &a) != 0) /* numbers: it asks nobody */
-        return -EINVAL;
-    u->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    r = u->fd < 0 || (connect(u->fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS)
-            ? -errno
-            : 0;
-    freeaddrinfo(a);
-    if (r == 0)
-        r = sd_event_add_io(u->event, &u->connected, u->fd, EPOLLOUT, on_connected, u);
-    return r;
+    u->fd = dial(address, u->port);
+    return u->fd < 0 ? u->fd
+                     : sd_event_add_io(u->event, &u->connected, u->fd, EPOLLOUT, on_connected, u);
 }
 
 static void on_resolved(void *ctx, const json_t *answer)
@@ -361,6 +439,7 @@ static void on_resolved(void *ctx, const json_t *answer)
         return;
     }
     u->phase = LINK_CONNECTING;
+    STR_COPY(u->address, address);
     set_timer(u, PATIENCE);
     r = connect_to(u, address);
     if (r < 0)
@@ -381,6 +460,16 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
     return 0;
 }
 
+const char *uplink_address(const struct uplink *u)
+{
+    return u->phase == LINK_UP ? u->address : "";
+}
+
+struct helper *uplink_sealer(struct uplink *u)
+{
+    return u->sealer;
+}
+
 struct uplink *uplink_new(sd_event *event, const struct uplink_config *c, struct spool *spool,
                           const struct uplink_handlers *handlers, void *ctx)
 {
@@ -390,6 +479,7 @@ struct uplink *uplink_new(sd_event *event, const struct uplink_config *c, struct
     u->host = xstrdup(c->host);
     u->port = xstrdup(c->port);
     u->node = xstrdup(c->node);
+    u->asker = xstrdup(c->asker);
     u->spool = spool;
     u->handlers = *handlers;
     u->ctx = ctx;
@@ -422,6 +512,7 @@ struct uplink *uplink_free(struct uplink *u)
     free(u->host);
     free(u->port);
     free(u->node);
+    free(u->asker);
     free(u);
     return NULL;
 }

@@ -8,10 +8,13 @@
 #include "agent/spool.h"
 #include "wire/helper.h"
 
+#include <sys/types.h>
+
 struct uplink_config {
     const char *host, *port; /* of reknitd */
     const char *node;        /* our name */
     const char *const *seal; /* argv of reknit-seal */
+    const char *asker;       /* who else than root may ask: a user's name, or a uid */
 };
 
 struct uplink_handlers {
@@ -19,6 +22,9 @@ struct uplink_handlers {
     void (*said)(void *ctx, const char *text);
     /* A message is to be told by uplink_tell(), to prove who we are. */
     void (*greeted)(void *ctx);
+    /* What reknitd asks of this node, on this connection, under the seal of root or of `asker`;
+     * "question" is its number. */
+    void (*asked)(void *ctx, const json_t *question);
 };
 
 struct uplink;
@@ -34,5 +40,11 @@ void uplink_poke(struct uplink *u);
 /* Now or never: a message's JSON, which is not repeated when it is lost. Takes it over. Whether it
  * is on its way. */
 bool uplink_tell(struct uplink *u, json_t *body);
+
+/* For a further connection, while this one stands: the address that it goes to, "" = it does not
+ * stand; what is sealed for another word; and who seals. */
+const char *uplink_address(const struct uplink *u);
+json_t *uplink_envelope(const char *word, const char *node, json_t *body);
+struct helper *uplink_sealer(struct uplink *u);
 
 #endif

@@ -37,6 +37,9 @@
 #define STEPD "slurmstepd"
 #define HEAD  "reknit-attempts 1\n"
 
+#define GUESTS_MAX 1024
+#define GUEST_FOR  (15 * USEC_PER_MIN) /* logs of what has ended are read to their ends */
+
 #define OUTPUT_SOON  (200 * USEC_PER_MSEC) /* from the start of a task to the look at its output */
 #define OUTPUT_LATER (2 * USEC_PER_SEC)
 #define OUTPUT_LOOKS 2
@@ -64,6 +67,12 @@ struct sum {
     struct signal signal;
 };
 
+/* Of an attempt that is gone. */
+struct guest {
+    uid_t user;
+    usec_t left; /* monotonic */
+};
+
 struct watch {
     char node[NODE_NAME_LEN];
     char *path, *path_new; /* of the attempts; NULL = they are not kept */
@@ -73,6 +82,7 @@ struct watch {
     sd_event_source *timer;
     VEC(struct step *) steps;
     VEC(struct attempt) attempts;
+    VEC(struct guest) guests; /* oldest first */
     uint64_t missed;
     VEC(struct sum) sums;
     struct outputs *outputs;
@@ -355,6 +365,29 @@ static int look_for_kin(struct watch *w)
     return 0;
 }
 
+static void note_guest(struct watch *w, uid_t user)
+{
+    for (size_t i = 0; i < w->guests.n; i++)
+        if (w->guests.v[i].user == user) {
+            VEC_REMOVE(&w->guests, i);
+            break;
+        }
+    if (w->guests.n >= GUESTS_MAX)
+        VEC_REMOVE(&w->guests, 0);
+    *VEC_PUSH(&w->guests) = (struct guest){.user = user, .left = mono_us()};
+}
+
+bool watch_has_user(const struct watch *w, uid_t user)
+{
+    VEC_FOREACH (&w->attempts, a)
+        if (a->user == user)
+            return true;
+    VEC_FOREACH (&w->guests, g)
+        if (g->user == user && mono_us() < g->left + GUEST_FOR)
+            return true;
+    return false;
+}
+
 static void look_for_gone(struct watch *w)
 {
     size_t before = w->attempts.n;
@@ -367,6 +400,7 @@ static void look_for_gone(struct watch *w)
 
         if (a.lives)
             continue;
+        note_guest(w, a.user);
         proc_list_done(&a.seen);
         VEC_REMOVE(&w->attempts, i);
         outputs_forget(w->outputs, a.job, a.restart);
@@ -608,6 +642,7 @@ struct watch *watch_free(struct watch *w)
     VEC_FOREACH (&w->attempts, a)
         proc_list_done(&a->seen);
     VEC_DONE(&w->attempts);
+    VEC_DONE(&w->guests);
     VEC_DONE(&w->sums);
     free(w->path);
     free(w->path_new);

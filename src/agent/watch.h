@@ -39,6 +39,9 @@ void watch_recover(struct watch *w);
 /* Whoever listens knows of no log any more. */
 void watch_repeat(struct watch *w);
 
+/* Whether a job of that user runs here, or did so within the last minutes. */
+bool watch_has_user(const struct watch *w, uid_t user);
+
 size_t watch_count(const struct watch *w);
 uint64_t
 watch_missed(const struct watch *w); /* steps that are not watched: too many, or nameless */

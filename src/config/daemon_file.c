@@ -20,6 +20,10 @@ static const char *const agent_auth_names[AGENT_AUTH_MAX] = {
 };
 DEFINE_NAMES(agent_auth, enum agent_auth, agent_auth_names);
 
+static const char *const read_at_names[READ_AT_MAX] = {
+    [READ_AT_AUTO] = "auto", [READ_AT_CONTROLLER] = "controller", [READ_AT_NODES] = "nodes"};
+DEFINE_NAMES(read_at, enum read_at, read_at_names);
+
 /* Proposals expire before Slurm forgets a job, whose MinJobAge is 300 s unless somebody says so. */
 static const struct daemon_config built_in = {
     .mode = MODE_OBSERVE,

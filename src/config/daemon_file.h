@@ -31,6 +31,16 @@ enum agent_auth {
 };
 DECLARE_NAMES(agent_auth, enum agent_auth);
 
+/* Where logs of jobs are read. */
+enum read_at {
+    READ_AT_AUTO, /* here, and on a node of the job where this host lacks its file system */
+    READ_AT_CONTROLLER,
+    READ_AT_NODES,
+    READ_AT_MAX,
+    READ_AT_INVALID = -EINVAL,
+};
+DECLARE_NAMES(read_at, enum read_at);
+
 struct command {
     unsigned n; /* 0 = none */
     char argv[COMMAND_ARGS_MAX][CONFIG_TEXT_MAX];
@@ -96,6 +106,7 @@ struct daemon_config {
     struct {
         uint32_t max_processes; /* all together */
         usec_t stall;           /* silent for so long, one is replaced */
+        enum read_at read_at;
     } readers;
     struct {
         usec_t keep;     /* jobs that ended longer ago are forgotten */

@@ -31,6 +31,11 @@ static const char *auth_word(int i)
     return agent_auth_name((enum agent_auth)i);
 }
 
+static const char *place_word(int i)
+{
+    return read_at_name((enum read_at)i);
+}
+
 /* ---- the keys: X(section, key, type, words) ---- */
 
 #define TOP_KEYS(X)                                                                                \
@@ -82,7 +87,8 @@ static const char *auth_word(int i)
 
 #define READERS_KEYS(X)                                                                            \
     X(readers, max_processes, KEY_COUNT, NULL)                                                     \
-    X(readers, stall, KEY_TIME, NULL)
+    X(readers, stall, KEY_TIME, NULL)                                                              \
+    X(readers, read_at, KEY_WORD, place_word)
 
 #define JOURNAL_KEYS(X)                                                                            \
     X(journal, keep, KEY_TIME, NULL)                                                               \

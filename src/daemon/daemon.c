@@ -230,8 +230,9 @@ static int set_up(struct daemon *d, struct err *e)
     children.readers_max = d->config->readers.max_processes;
     find_programs(d->programs);
     d->children = children_new(d->event, &children);
+    d->node_readers = node_readers_new(d->event);
     d->sched = sched_watch_new(d);
-    if (d->children && d->sched) {
+    if (d->children && d->node_readers && d->sched) {
         start_adapter(d);
         d->logs = log_watch_new(d);
         d->nodes = node_watch_new(d);
@@ -270,6 +271,7 @@ struct daemon *daemon_free(struct daemon *d)
     keeping_free(d->keeping);
     node_watch_free(d->nodes);
     log_watch_free(d->logs);
+    node_readers_free(d->node_readers);
     adapter_free(d->adapter);
     sched_watch_free(d->sched);
     children_free(d->children);

@@ -38,6 +38,7 @@ struct daemon {
     struct journal *journal;
     struct pump *pump;
     struct children *children;
+    struct node_readers *node_readers;
     struct adapter *adapter;
     struct sched_watch *sched;
     struct log_watch *logs;
@@ -141,6 +142,10 @@ void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
 /* A file that the attempt writes to, as a node of it says. */
 void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path);
 void log_watch_happened(struct log_watch *w, const struct event *e);
+/* Where they are read; -ENOENT: nowhere, nobody follows them. */
+int log_watch_look(const struct log_watch *w, const char *key, struct readers_view *ret);
+/* The agent of that node is connected. */
+void log_watch_node_up(struct log_watch *w, const char *node);
 void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);
 
 /* backend.c: the API, and what it may ask of us; d->api on success. */
@@ -159,6 +164,10 @@ void node_watch_happened(struct node_watch *w, const struct event *e);
 void node_watch_agents(const struct node_watch *w, bool (*fn)(void *ctx, const struct api_agent *a),
                        void *ctx);
 void node_watch_counts(const struct node_watch *w, struct api_agents *ret);
+/* A node of that list whose agent can start readers of logs: `first` if it is one, but never
+ * `other_than` (may be NULL). NULL = there is none. Valid until the next turn of the loop. */
+const char *node_watch_reads(const struct node_watch *w, const char *list, const char *first,
+                             const char *other_than);
 /* Whether its agent says that nothing of the job is left on the node: then core is told. */
 bool node_watch_fences(struct node_watch *w, const char *key, const char *node);
 

@@ -3,7 +3,10 @@
 /* What the logs of attempts say becomes signals about them: those of the job's record and comment,
  * and what the agents see its processes write to, which nothing but being read there makes logs.
  * The readers run as the jobs' owners,
- * and what they tell is the job's own word, no more. */
+ * and what they tell is the job's own word, no more.
+ *
+ * They run on this host; where it has no such file system (readers.read_at), on a node of the
+ * attempt. */
 
 #include "daemon/daemon.h"
 
@@ -58,22 +61,50 @@ static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file,
         log_debug("%s, attempt %u: file %u is %s", job, attempt, file, path);
 }
 
-static void on_reader_state(void *ctx, uid_t uid, const char *text)
+static void on_reader_state(void *ctx, uid_t uid, const char *node, const char *text)
 {
-    log_info("the reader of uid %u: %s", (unsigned)uid, text);
+    log_info("the reader of uid %u%s%s: %s", (unsigned)uid, *node ? " on node " : "", node, text);
+}
+
+/* The batch script's host first: what the job's record calls its output is written there. */
+static const char *on_elsewhere(void *ctx, const char *job, uint32_t attempt,
+                                const char *other_than)
+{
+    const struct log_watch *w = ctx;
+    const struct sched_job *r = sched_watch_record(w->d->sched, job);
+
+    if (!r || !w->d->nodes || w->d->config->readers.read_at == READ_AT_CONTROLLER)
+        return NULL;
+    return node_watch_reads(w->d->nodes, r->nodes, r->batch_host, other_than);
+}
+
+/* Where only nodes may read, even one whose agent is not there yet. */
+static const char *on_home(void *ctx, const char *job, uint32_t attempt)
+{
+    const struct log_watch *w = ctx;
+    const struct sched_job *r = sched_watch_record(w->d->sched, job);
+    const char *node;
+
+    if (w->d->config->readers.read_at != READ_AT_NODES || !r)
+        return NULL;
+    node = on_elsewhere(ctx, job, attempt, NULL);
+    return node ? node : *r->batch_host ? r->batch_host : NULL;
 }
 
 static const struct readers_handlers handlers = {.signal = on_signal,
                                                  .gap = on_gap,
                                                  .drained = on_drained,
                                                  .file = on_file,
-                                                 .reader_state = on_reader_state};
+                                                 .reader_state = on_reader_state,
+                                                 .home = on_home,
+                                                 .elsewhere = on_elsewhere};
 
 struct log_watch *log_watch_new(struct daemon *d)
 {
     struct log_watch *w = xnew(struct log_watch);
     char state[CONFIG_TEXT_MAX + 16];
-    struct readers_config config = {.children = d->children, .state_file = state};
+    struct readers_config config = {
+        .children = d->children, .node_readers = d->node_readers, .state_file = state};
 
     config.ping_patience = d->config->readers.stall;
     STR_PRINTF(state, "%s/offsets", d->config->state_dir);
@@ -85,6 +116,16 @@ struct log_watch *log_watch_new(struct daemon *d)
 void log_watch_counts(const struct log_watch *w, struct readers_counts *ret)
 {
     readers_counts(w->readers, ret);
+}
+
+int log_watch_look(const struct log_watch *w, const char *key, struct readers_view *ret)
+{
+    return readers_look(w->readers, key, ret);
+}
+
+void log_watch_node_up(struct log_watch *w, const char *node)
+{
+    readers_node_up(w->readers, node);
 }
 
 struct log_watch *log_watch_free(struct log_watch *w)

@@ -345,10 +345,63 @@ static int on_again(sd_event_source *s, uint64_t usec, void *userdata)
 
 static void on_node(void *ctx, const char *node, const char *trouble)
 {
-    if (trouble)
+    const struct node_watch *w = ctx;
+
+    if (trouble) {
         log_warning("node %s: %s", node, trouble);
-    else
-        log_info("node %s: its agent is connected", node);
+        node_readers_lost(w->d->node_readers, node, trouble);
+        return;
+    }
+    log_info("node %s: its agent is connected", node);
+    if (w->d->logs)
+        log_watch_node_up(w->d->logs, node);
+}
+
+static void on_reader(void *ctx, const char *node, int64_t question, int fd, const char *trouble)
+{
+    const struct node_watch *w = ctx;
+
+    node_readers_answer(w->d->node_readers, node, question, fd, trouble);
+}
+
+static int ask_for_reader(void *ctx, const char *node, int64_t question, uid_t uid, gid_t gid,
+                          struct err *e)
+{
+    const struct node_watch *w = ctx;
+    int r = w->agents ? agents_ask(w->agents, node, question, uid, gid) : -ENOTCONN;
+
+    return r == -ENOTCONN     ? err_set(e, r, "its agent is not connected")
+           : r == -EOPNOTSUPP ? err_set(e, r, "its agent is too old to have logs read")
+           : r < 0            ? err_set(e, r, "too much is asked at once")
+                              : 0;
+}
+
+struct reading {
+    const char *list, *other_than, *found;
+};
+
+static bool find_reading(void *ctx, const char *node, const struct agent_view *v)
+{
+    struct reading *q = ctx;
+
+    if (v->connected && v->reads && hostlist_has(q->list, node) &&
+        !(q->other_than && streq(node, q->other_than)))
+        q->found = node;
+    return !q->found;
+}
+
+const char *node_watch_reads(const struct node_watch *w, const char *list, const char *first,
+                             const char *other_than)
+{
+    struct reading q = {list, other_than, NULL};
+    struct agent_view v;
+
+    if (!w->agents)
+        return NULL;
+    if (agents_look(w->agents, first, &v) == 0 && find_reading(&q, first, &v) == false)
+        return q.found;
+    agents_each(w->agents, find_reading, &q);
+    return q.found;
 }
 
 static void on_refused(void *ctx, const char *address, const char *why)
@@ -368,8 +421,11 @@ static const char *on_address(void *ctx, const char *node)
     return sched_watch_address(w->d->sched, node);
 }
 
-static const struct agents_handlers handlers = {
-    .address = on_address, .message = on_message, .node = on_node, .refused = on_refused};
+static const struct agents_handlers handlers = {.address = on_address,
+                                                .message = on_message,
+                                                .node = on_node,
+                                                .refused = on_refused,
+                                                .reader = on_reader};
 
 static int hear(struct node_watch *w, struct err *e)
 {
@@ -537,6 +593,7 @@ struct node_watch *node_watch_new(struct daemon *d)
     struct node_watch *w = xnew(struct node_watch);
 
     w->d = d;
+    node_readers_connect(d->node_readers, ask_for_reader, w);
     w->vacated = vacated_new(d);
     w->said_refused = w->said_ignored = -SAY_EVERY;
     if (timer_new(d->event, on_timer, w, &w->timer) < 0 ||
@@ -550,6 +607,7 @@ struct node_watch *node_watch_free(struct node_watch *w)
 {
     if (!w)
         return NULL;
+    node_readers_connect(w->d->node_readers, NULL, NULL);
     agents_free(w->agents);
     sd_event_source_disable_unref(w->timer);
     sd_event_source_disable_unref(w->again);

@@ -7,6 +7,9 @@
  * A file that was last written before the attempt began does not belong to what a wild path means:
  * it is another job's.
  *
+ * Folders that are missing are told: this may be a host that has no such file system, and another
+ * reader elsewhere does better. That a file is missing says nothing, it may be late.
+ *
  * Marks are told only in moments in which the coalescer holds nothing, so that what stands before
  * them is out. After an attempt was drained, what comes is told (file systems deliver late, and it
  * may go on after all), but the marks stay: it may also be the next attempt's. Text that begins
@@ -37,6 +40,7 @@
 #define TURN_US      (100 * USEC_PER_MSEC)
 #define FOLDERS_MAX  64
 #define SLACK_US     (2 * USEC_PER_SEC)
+#define LACK_US      USEC_PER_SEC /* a folder that is missing so long, is: mounts take a moment */
 
 struct pattern {
     char *path; /* "" = none stands for the file */
@@ -66,6 +70,8 @@ struct attempt {
     struct coalesce *coalesce;
     uint32_t next_file;
     usec_t held_until, told_at, seek_at, seek_every, sought_at;
+    usec_t lacking_since; /* a folder is missing; 0 = none is */
+    bool told_lack;
     size_t turn; /* the file that is to be read first */
     bool draining, drained, over, marks_due, full;
 };
@@ -363,8 +369,35 @@ static bool is_complete(const struct attempt *a)
     return true;
 }
 
+static const char *missing_folder(const struct attempt *a)
+{
+    VEC_FOREACH (&a->patterns, p)
+        if (!find_has_folder(p->path))
+            return p->path;
+    return NULL;
+}
+
+static void look_for_folders(struct attempt *a, usec_t now)
+{
+    const char *path = missing_folder(a);
+
+    if (!path) {
+        a->lacking_since = 0;
+        a->told_lack = false;
+        return;
+    }
+    if (a->lacking_since == 0)
+        a->lacking_since = now;
+    if (a->told_lack || (!a->draining && now - a->lacking_since < LACK_US))
+        return;
+    a->told_lack = true;
+    a->handlers.nowhere(a->ctx, path);
+}
+
 static void seek(struct attempt *a, usec_t now)
 {
+    if (a->handlers.nowhere)
+        look_for_folders(a, now);
     VEC_FOREACH (&a->patterns, p) {
         struct search s = {a, p};
 

@@ -25,6 +25,8 @@ struct attempt_handlers {
     void (*anew)(void *ctx, uint32_t file);
     void (*marks)(void *ctx); /* attempt_marks() has news, and all signals before are out */
     void (*drained)(void *ctx);
+    /* On this host there is no such folder; once, until files of the attempt are found. */
+    void (*nowhere)(void *ctx, const char *path);
     /* Whether another job's reading of that file is known, and where it was when this attempt
      * began; NULL = of none. */
     bool (*elsewhere)(void *ctx, const char *path, struct tail_mark *ret);

@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "reader/pattern.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,4 +132,23 @@ void find_folders(const char *path, size_t max, find_fn fn, void *ctx)
     _cleanup_strbuf_ struct strbuf base = {0};
 
     descend(&f, &base, path);
+}
+
+bool find_has_folder(const char *path)
+{
+    _cleanup_strbuf_ struct strbuf folder = {0};
+    const char *part = path + strspn(path, "/");
+    struct stat st;
+
+    strbuf_addc(&folder, '/');
+    while (part[strcspn(part, "/")] == '/') {
+        size_t len = strcspn(part, "/");
+
+        if (pattern_is_wild_part(part, len))
+            break;
+        pattern_literal(part, len, &folder);
+        strbuf_addc(&folder, '/');
+        part += len + strspn(part + len, "/");
+    }
+    return stat(strbuf_str(&folder), &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }

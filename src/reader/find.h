@@ -18,4 +18,8 @@ bool find_files(const char *path, size_t max, find_fn fn, void *ctx);
 /* Tells each folder that a new file of the path could appear in and that exists. */
 void find_folders(const char *path, size_t max, find_fn fn, void *ctx);
 
+/* Whether the folder in which the search begins is there, or may be: that it cannot be seen says
+ * nothing. */
+bool find_has_folder(const char *path);
+
 #endif

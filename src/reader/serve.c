@@ -22,6 +22,7 @@
  *   {"kind":"marks","marks":[M..]}        all that stands before them was told before
  *   {"kind":"anew","file":0}              its offsets count from the beginning again
  *   {"kind":"gap","text":"..."}           something will never be told
+ *   {"kind":"nowhere","path":P}           the folder is missing on this host
  *   {"kind":"drained"}
  *
  * While much is owed to the far side nothing is read: files keep what they have. */
@@ -173,6 +174,15 @@ static void on_drained(void *ctx)
     struct job *j = ctx;
 
     tell(j->server, about(j, "drained"));
+}
+
+static void on_nowhere(void *ctx, const char *path)
+{
+    struct job *j = ctx;
+    json_t *t = about(j, "nowhere"), *p = json_string(path);
+
+    json_object_set_new(t, "path", p ? p : json_string(""));
+    tell(j->server, t);
 }
 
 /* Jobs that write one after the other into one file: the furthest of those that were there. */
@@ -338,6 +348,7 @@ static void replace_attempt(struct job *j, uint32_t number, const json_t *q)
                                                      .anew = on_anew,
                                                      .marks = on_marks,
                                                      .drained = on_drained,
+                                                     .nowhere = on_nowhere,
                                                      .elsewhere = on_elsewhere};
     usec_t started_us = (usec_t)number_of(q, "started_us", 0);
     struct attempt_options o = {

@@ -17,6 +17,11 @@
  * Addresses that were found once hold until others are found: without a name server the agents are
  * heard as before, but for those never heard.
  *
+ * Agents can be asked to start readers of logs. What is asked is sealed, with a word of the agent's
+ * own, for we are asked to prove who we are as they are. The answer is another connection, which
+ * begins like all others: with a message of that node, under its seal, for this connection. That
+ * it was believed is said to it, and then it is no agent's any more, but the reader's.
+ *
  * A connection that is lost while its messages are being opened stays in memory until the last of
  * them is answered. */
 
@@ -29,6 +34,7 @@
 #include "base/vec.h"
 #include "wire/helper.h"
 #include "wire/lines.h"
+#include "wire/word.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -36,10 +42,8 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
-#define WORD_BYTES     16
 #define LINE_BYTES     16384 /* a message of NODE_MESSAGE_BYTES_MAX, sealed */
 #define PENDING_MAX    512   /* being opened, of one connection */
 #define OPEN_MAX       1024  /* not safe yet, of one node */
@@ -82,7 +86,8 @@ struct connection {
     struct agents *agents;
     struct lines *lines; /* NULL = lost */
     struct node *node;   /* NULL = none has been proven yet */
-    char word[2 * WORD_BYTES + 1];
+    char word[WORD_LEN];
+    char ask_with[WORD_LEN]; /* what is asked of the agent repeats it; "" = it takes no questions */
     char peer[ADDRESS_LEN];
     size_t pending;   /* answers that are outstanding */
     size_t resolving; /* ... of them for addresses */
@@ -148,11 +153,9 @@ static void free_when_done(struct connection *c)
     free(c);
 }
 
-/* The lines are gone, or go. */
-static void drop(struct connection *c)
+static void forget_connection(struct connection *c)
 {
     struct agents *a = c->agents;
-    struct node *n = c->node;
 
     for (size_t i = 0; i < a->connections.n; i++) {
         if (a->connections.v[i] == c) {
@@ -160,6 +163,15 @@ static void drop(struct connection *c)
             break;
         }
     }
+}
+
+/* The lines are gone, or go. */
+static void drop(struct connection *c)
+{
+    struct agents *a = c->agents;
+    struct node *n = c->node;
+
+    forget_connection(c);
     c->lines = lines_free(c->lines);
     c->deadline = sd_event_source_disable_unref(c->deadline);
     if (n && n->connection == c) {
@@ -200,6 +212,7 @@ static void prove(struct connection *c, struct node *n)
     c->node = n;
     n->connection = c;
     n->view.connected = true;
+    n->view.reads = c->ask_with[0] != '\0';
     if (old)
         lines_close(old->lines);
     else
@@ -221,6 +234,12 @@ static bool hand_on(struct agents *a, struct node *n, const json_t *body, int64_
     }
     STR_COPY(m.node, n->name);
     STR_COPY(r.node, n->name);
+    if (m.kind == NODE_MESSAGE_READER) {
+        if (a->handlers.reader)
+            a->handlers.reader(a->ctx, n->name, m.reader.question, -1,
+                               *m.reader.trouble ? m.reader.trouble : "its agent says no");
+        return true;
+    }
     if (m.kind == NODE_MESSAGE_HEARTBEAT) {
         n->view.heartbeat = m.heartbeat;
         n->view.behind_us = n->view.heard_us - m.time_us;
@@ -307,6 +326,35 @@ static void accept_spooled(struct connection *c, struct node *n, int64_t origin,
     acknowledge_safe(n);
 }
 
+/* Whether the connection is a reader's from now on. It is freed by whoever had it opened. */
+static bool become_reader(struct connection *c, const struct node *n, const json_t *body)
+{
+    struct agents *a = c->agents;
+    struct node_message m;
+    int fd;
+
+    if (c->node || node_message_from_json(body, &m, NULL) < 0 || m.kind != NODE_MESSAGE_READER)
+        return false;
+    lines_send(c->lines, json_pack("{s:I}", "reader", (json_int_t)m.reader.question));
+    fd = a->handlers.reader ? lines_release(c->lines) : -1;
+    if (fd < 0) {
+        lines_close(c->lines);
+        return true;
+    }
+    c->lines = NULL;
+    forget_connection(c);
+    a->handlers.reader(a->ctx, n->name, m.reader.question, fd, NULL);
+    return true;
+}
+
+static void learn_word(struct connection *c, const json_t *message)
+{
+    const char *word = json_string_value(json_object_get(message, "ask_with"));
+
+    if (!word || !STR_COPY(c->ask_with, word))
+        c->ask_with[0] = '\0';
+}
+
 /* Number 0 is told once, or never. */
 static void accept_message(struct connection *c, struct node *n, const json_t *message)
 {
@@ -314,8 +362,12 @@ static void accept_message(struct connection *c, struct node *n, const json_t *m
     int64_t id = json_integer_value(json_object_get(message, "id"));
     const json_t *body = json_object_get(message, "body");
 
-    if (!c->node)
+    if (become_reader(c, n, body))
+        return;
+    if (!c->node) {
+        learn_word(c, message);
         prove(c, n);
+    }
     if (id > 0) {
         accept_spooled(c, n, origin, id, body);
         return;
@@ -521,17 +573,6 @@ static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata)
     return 0;
 }
 
-static int make_word(char ret[2 * WORD_BYTES + 1])
-{
-    unsigned char bytes[WORD_BYTES];
-
-    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-        return -EIO;
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        str_printf(ret + 2 * i, 3, "%02x", bytes[i]);
-    return 0;
-}
-
 /* Takes fd over. */
 static void add_connection(struct agents *a, int fd, const char *peer)
 {
@@ -546,7 +587,7 @@ static void add_connection(struct agents *a, int fd, const char *peer)
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     c->lines = lines_new(a->event, fd, fd, &options, &handlers, c);
-    if (!c->lines || make_word(c->word) < 0 ||
+    if (!c->lines || word_make(c->word) < 0 ||
         sd_event_add_time_relative(a->event, &c->deadline, CLOCK_MONOTONIC, PROVE_PATIENCE, 0,
                                    on_deadline, c) < 0) {
         c->lines = lines_free(c->lines);
@@ -685,6 +726,63 @@ struct agents *agents_free(struct agents *a)
     VEC_DONE(&a->connections);
     free(a);
     return NULL;
+}
+
+/* ---- asking ---- */
+
+struct asking {
+    struct agents *agents;
+    char node[NODE_NAME_LEN];
+    char ask_with[WORD_LEN];
+    int64_t question;
+};
+
+static void on_question_sealed(void *ctx, const json_t *answer)
+{
+    struct asking *q = ctx;
+    struct agents *a = q->agents;
+    const char *sealed = json_string_value(json_object_get(answer, "sealed"));
+    const struct node *n = find_node(a, q->node);
+    struct connection *c = n ? n->connection : NULL;
+
+    if (a->ending || !a->handlers.reader)
+        ;
+    else if (!sealed)
+        a->handlers.reader(a->ctx, q->node, q->question, -1, "what it is asked cannot be sealed");
+    else if (!c || !c->lines || !streq(c->ask_with, q->ask_with))
+        a->handlers.reader(a->ctx, q->node, q->question, -1, "its agent is not connected");
+    else
+        lines_send(c->lines, json_pack("{s:s}", "sealed", sealed));
+    free(q);
+}
+
+int agents_ask(struct agents *a, const char *node, int64_t question, uid_t uid, gid_t gid)
+{
+    const struct node *n = find_node(a, node);
+    struct connection *c = n ? n->connection : NULL;
+    _cleanup_(freep) char *text = NULL;
+    struct asking *q;
+    json_t *j;
+    int r;
+
+    if (!c || !c->lines)
+        return -ENOTCONN;
+    if (!*c->ask_with)
+        return -EOPNOTSUPP;
+    j = json_pack("{s:i,s:s,s:s,s:I,s:{s:I}}", "v", AGENT_PROTOCOL, "ask_with", c->ask_with, "node",
+                  n->name, "question", (json_int_t)question, "reader", "uid", (json_int_t)uid);
+    if (gid != (gid_t)-1)
+        json_object_set_new(json_object_get(j, "reader"), "gid", json_integer(gid));
+    text = json_dumps(j, JSON_COMPACT);
+    json_decref(j);
+    q = xnew(struct asking);
+    *q = (struct asking){.agents = a, .question = question};
+    STR_COPY(q->node, n->name);
+    STR_COPY(q->ask_with, c->ask_with);
+    r = helper_ask(a->opener, json_pack("{s:s}", "seal", text), on_question_sealed, q);
+    if (r < 0)
+        free(q);
+    return r;
 }
 
 uint16_t agents_port(const struct agents *a)

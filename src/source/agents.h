@@ -34,6 +34,9 @@ struct agents_handlers {
     void (*node)(void *ctx, const char *node, const char *trouble);
     /* Somebody at that address could not prove to be a node's agent. May come often. */
     void (*refused)(void *ctx, const char *address, const char *why);
+    /* The answer to agents_ask(). fd: a stream socket to the reader, not blocking, the callee's;
+     * -1: there is none, and trouble says why. */
+    void (*reader)(void *ctx, const char *node, int64_t question, int fd, const char *trouble);
 };
 
 struct agents_counts {
@@ -42,9 +45,9 @@ struct agents_counts {
 };
 
 struct agent_view {
-    bool connected;
-    usec_t heard_us;  /* our clock, of the last message */
-    usec_t behind_us; /* our clock less the node's, when the last heartbeat came */
+    bool connected, reads; /* reads: can start readers of logs */
+    usec_t heard_us;       /* our clock, of the last message */
+    usec_t behind_us;      /* our clock less the node's, when the last heartbeat came */
     struct node_heartbeat heartbeat;
 };
 
@@ -57,6 +60,11 @@ struct agents *agents_free(struct agents *a);
 /* Hears them elsewhere, or with another seal; whom it had is cut off and comes again, but what they
  * told already stays told. On failure nobody is heard, until it is called again. */
 int agents_move(struct agents *a, const struct agents_config *c, struct err *e);
+
+/* That a reader of logs is started on that node, as that user. The answer may never come.
+ * -ENOTCONN: its agent is not connected; -EOPNOTSUPP: it is too old for that; -ENOBUFS. gid: where
+ * the node does not know the uid. */
+int agents_ask(struct agents *a, const char *node, int64_t question, uid_t uid, gid_t gid);
 
 void agents_done(struct agents *a, const struct agent_receipt *r);
 

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/timer.h"
+#include "core/model/signal.h"
 #include "wire/lines.h"
 
 #define READER_PROTOCOL 1 /* reader/serve.c */
@@ -26,7 +27,9 @@ struct reader_process {
     struct reader_process_handlers handlers;
     void *ctx;
     enum state state;
+    char node[NODE_NAME_LEN];
     struct child *child;
+    struct node_reader *remote; /* until it has started, or failed to */
     struct lines *lines;
     sd_event_source *timer; /* the next start, or the next question whether it lives */
     usec_t since, backoff;
@@ -42,6 +45,7 @@ static void replace(struct reader_process *p, const char *why)
         p->backoff = 0;
     p->lines = lines_free(p->lines);
     p->child = child_drop(p->child);
+    p->remote = node_reader_drop(p->remote);
     p->state = STATE_WAITING;
     timer_arm(p->timer, now + p->backoff);
     p->backoff = p->backoff == 0 ? BACKOFF_MIN : 2 * p->backoff;
@@ -92,6 +96,7 @@ static void on_started(void *ctx, int fd)
     static const struct lines_handlers handlers = {.object = on_object, .closed = on_closed};
     struct reader_process *p = ctx;
 
+    p->remote = NULL; /* if it was, the socket is all there is of it */
     p->lines = lines_new(p->event, fd, fd, &options, &handlers, p);
     if (!p->lines) {
         replace(p, "its reader cannot be listened to");
@@ -107,6 +112,7 @@ static void on_ended(void *ctx, const char *text)
     char why[300];
 
     p->child = NULL; /* gone already */
+    p->remote = NULL;
     STR_PRINTF(why, "its reader: %s", text);
     replace(p, why);
 }
@@ -119,7 +125,10 @@ static void start(struct reader_process *p)
     p->state = STATE_STARTING;
     p->since = mono_us();
     p->unheard = 0;
-    p->child = child_start(c->children, CHILD_READER, c->uid, c->gid, &handlers, p);
+    if (*p->node)
+        p->remote = node_reader_start(c->node_readers, p->node, c->uid, c->gid, &handlers, p);
+    else
+        p->child = child_start(c->children, CHILD_READER, c->uid, c->gid, &handlers, p);
     timer_arm(p->timer, p->since + c->ping_every);
 }
 
@@ -163,6 +172,14 @@ void reader_process_ask(struct reader_process *p, json_t *question)
         json_decref(question);
 }
 
+void reader_process_hurry(struct reader_process *p)
+{
+    if (p->state != STATE_WAITING)
+        return;
+    p->backoff = 0;
+    timer_arm(p->timer, mono_us());
+}
+
 bool reader_process_is_running(const struct reader_process *p)
 {
     return p->state == STATE_RUNNING;
@@ -180,6 +197,7 @@ struct reader_process *reader_process_new(sd_event *event, const struct reader_p
 
     *p = (struct reader_process){
         .event = sd_event_ref(event), .config = *c, .handlers = *handlers, .ctx = ctx};
+    STR_COPY(p->node, c->node ? c->node : "");
     if (timer_new(event, on_timer, p, &p->timer) < 0)
         return reader_process_free(p);
     timer_arm(p->timer, 0);
@@ -192,6 +210,7 @@ struct reader_process *reader_process_free(struct reader_process *p)
         return NULL;
     lines_free(p->lines);
     child_drop(p->child);
+    node_reader_drop(p->remote);
     sd_event_source_disable_unref(p->timer);
     sd_event_unref(p->event);
     free(p);

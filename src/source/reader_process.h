@@ -5,13 +5,15 @@
 /* The reader of one owner of jobs: there is always one, or another one is about to be started. */
 
 #include "base/time.h"
-#include "source/children.h"
+#include "source/node_readers.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 
 struct reader_process_config {
-    struct children *children; /* borrowed */
+    struct children *children;         /* borrowed, as the next */
+    struct node_readers *node_readers; /* may be NULL when node is "" */
+    const char *node;                  /* where it runs, "" = on this host; copied */
     uid_t uid;
     gid_t gid;
     usec_t ping_every, ping_patience;
@@ -35,6 +37,9 @@ struct reader_process *reader_process_free(struct reader_process *p);
 
 /* Takes the question over; with no reader there, it is lost. */
 void reader_process_ask(struct reader_process *p, json_t *question);
+
+/* If it waits for its next start, it starts now. */
+void reader_process_hurry(struct reader_process *p);
 
 bool reader_process_is_running(const struct reader_process *p);
 bool reader_process_is_hung(

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Each owner of jobs has one reader, started when there is something to read and dropped when there
- * is not; reader_process.c keeps it alive.
+/* Each owner of jobs has one reader in each place where something is to be read, started when there
+ * is and dropped when there is not; reader_process.c keeps it alive.
+ *
+ * Where a job is read is a matter of who reads it, not of what is known of it: when this host lacks
+ * the file system of its logs, or a node's reader cannot be had any more, the job goes to another
+ * reader with all its marks, as if the last one had died.
  *
  * What a reader has told stands in two notes. Its marks are what it vouches for: everything before
  * them was told. Of each file it is also kept how far signals came (`seen`): the next reader begins
@@ -34,6 +38,8 @@
 #define SIGNALS_MAX    500 /* of one job in a second */
 #define COMPLAINTS_MAX 20  /* of one reader in a second: they end in a log */
 #define FILES_MAX      READER_MARKS_MAX
+#define MOVE_PAUSE     (5 * USEC_PER_SEC)    /* of a job, from one place to another */
+#define FAILURES_MAX   2                     /* of a node's reader, and its jobs go elsewhere */
 #define FILES_PAUSE    (500 * USEC_PER_MSEC) /* many nodes tell of their files in one moment */
 
 /* How far signals of a file came. */
@@ -56,6 +62,8 @@ struct job {
     bool more_files;        /* than the reader was told */
     bool full;              /* said so */
     bool draining;
+    bool nowhere; /* its reader misses the folder of a log */
+    usec_t moved_at;
     VEC(struct seen) seen; /* by file */
     usec_t window;
     uint32_t in_window;
@@ -64,6 +72,10 @@ struct job {
 struct owner {
     struct readers *readers;
     uid_t uid;
+    gid_t gid;
+    char node[NODE_NAME_LEN]; /* "" = this host */
+    unsigned failures;        /* since a reader ran */
+    char trouble[200];
     struct reader_process *process;
     usec_t complaints_since;
     unsigned complaints;
@@ -207,6 +219,8 @@ static void ask_all(void *ctx)
 
 /* ---- listening ---- */
 
+static void try_elsewhere(struct job *j, const char *other_than);
+
 static struct seen *seen_of(struct job *j, uint32_t file)
 {
     while (j->seen.n <= file)
@@ -316,6 +330,7 @@ static void take_file(struct job *j, const json_t *t)
         *seen = (struct seen){.path = hash};
     if (*trouble && !may_complain(j->owner))
         return;
+    j->nowhere &= *trouble != '\0';
     r->handlers.file(r->ctx, j->key, j->attempt, (uint32_t)file, path, *trouble ? trouble : NULL);
 }
 
@@ -339,6 +354,13 @@ static void take_gap(const struct job *j, const json_t *t)
     tell_gap(j, text);
 }
 
+static void take_nowhere(struct job *j)
+{
+    j->nowhere = true;
+    if (!*j->owner->node)
+        try_elsewhere(j, NULL);
+}
+
 static void take_about(struct owner *o, struct job *j, const char *kind, const json_t *t)
 {
     struct readers *r = o->readers;
@@ -354,6 +376,8 @@ static void take_about(struct owner *o, struct job *j, const char *kind, const j
         take_anew(j, t);
     } else if (streq(kind, "gap")) {
         take_gap(j, t);
+    } else if (streq(kind, "nowhere")) {
+        take_nowhere(j);
     } else if (streq(kind, "drained") && j->draining) {
         j->draining = false;
         r->handlers.drained(r->ctx, j->key, j->attempt);
@@ -362,9 +386,13 @@ static void take_about(struct owner *o, struct job *j, const char *kind, const j
 
 static void tell_state(void *ctx, const char *text)
 {
-    const struct owner *o = ctx;
+    struct owner *o = ctx;
+    bool runs = streq(text, "running");
 
-    o->readers->handlers.reader_state(o->readers->ctx, o->uid, text);
+    if (runs)
+        o->failures = 0;
+    STR_COPY(o->trouble, runs ? "" : text);
+    o->readers->handlers.reader_state(o->readers->ctx, o->uid, o->node, text);
 }
 
 static void take_own(struct owner *o, const char *kind, const json_t *t)
@@ -392,12 +420,19 @@ static void take_said(void *ctx, const json_t *t)
         take_about(o, j, kind, t);
 }
 
+/* A node's reader that was merely killed is there again at once. */
 static void take_end(void *ctx, const char *why)
 {
     struct owner *o = ctx;
+    struct readers *r = o->readers;
 
-    o->readers->counts.replaced++;
+    r->counts.replaced++;
     tell_state(o, why);
+    if (!*o->node || ++o->failures < FAILURES_MAX)
+        return;
+    for (size_t i = 0; i < r->jobs.n; i++)
+        if (r->jobs.v[i]->owner == o)
+            try_elsewhere(r->jobs.v[i], o->node);
 }
 
 /* ---- owners ---- */
@@ -408,11 +443,14 @@ static void owner_free(struct owner *o)
     free(o);
 }
 
-static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid)
+/* node: NULL or "" = on this host. NULL when the loop refuses. */
+static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid, const char *node)
 {
     static const struct reader_process_handlers handlers = {
         .started = ask_all, .said = take_said, .state = tell_state, .ended = take_end};
     struct reader_process_config config = {.children = r->config.children,
+                                           .node_readers = r->config.node_readers,
+                                           .node = node,
                                            .uid = uid,
                                            .gid = gid,
                                            .ping_every = r->config.ping_every,
@@ -420,10 +458,11 @@ static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid)
     struct owner *o;
 
     VEC_FOREACH (&r->owners, known)
-        if ((*known)->uid == uid)
+        if ((*known)->uid == uid && streq((*known)->node, node ? node : ""))
             return *known;
     o = xnew(struct owner);
-    *o = (struct owner){.readers = r, .uid = uid};
+    *o = (struct owner){.readers = r, .uid = uid, .gid = gid};
+    STR_COPY(o->node, node ? node : "");
     o->process = reader_process_new(r->event, &config, &handlers, o);
     if (!o->process) {
         free(o);
@@ -431,6 +470,40 @@ static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid)
     }
     *VEC_PUSH(&r->owners) = o;
     return o;
+}
+
+/* Where it was, it is read no more. */
+static void move(struct job *j, const char *node)
+{
+    struct owner *from = j->owner, *to = get_owner(from->readers, from->uid, from->gid, node);
+
+    if (!to || to == from)
+        return;
+    ask_about(j, "unfollow");
+    from->n_jobs--;
+    from->n_files -= json_object_size(j->files);
+    to->n_jobs++;
+    to->n_files += json_object_size(j->files);
+    j->owner = to;
+    j->nowhere = false;
+    j->moved_at = mono_us();
+    expect_repeats(j);
+    ask_follow(j);
+    if (j->draining)
+        ask_about(j, "drain");
+    sd_event_source_set_enabled(from->readers->bury, SD_EVENT_ONESHOT);
+}
+
+static void try_elsewhere(struct job *j, const char *other_than)
+{
+    const struct readers *r = j->owner->readers;
+    const char *node;
+
+    if (!r->handlers.elsewhere || (j->moved_at > 0 && mono_us() < j->moved_at + MOVE_PAUSE))
+        return;
+    node = r->handlers.elsewhere(r->ctx, j->key, j->attempt, other_than);
+    if (node)
+        move(j, node);
 }
 
 static void drop_owner(struct owner *o)
@@ -474,11 +547,27 @@ static void begin_attempt(struct job *j, uint32_t attempt, const struct log_path
         j->marks = json_object();
     }
     j->attempt = attempt;
-    j->draining = false;
+    j->draining = j->nowhere = false;
     j->seen.n = 0;
     drop_files(j);
     json_decref(j->request);
     j->request = reader_request_new(j->key, attempt, p);
+}
+
+static const char *home_of(const struct readers *r, const char *job, uint32_t attempt)
+{
+    return r->handlers.home ? r->handlers.home(r->ctx, job, attempt) : NULL;
+}
+
+/* Its nodes may be others now. What this host did not have, it will not have now. */
+static void find_home(struct job *j)
+{
+    const struct readers *r = j->owner->readers;
+    const char *node = home_of(r, j->key, j->attempt);
+
+    if (!node && *j->owner->node && r->handlers.elsewhere)
+        node = r->handlers.elsewhere(r->ctx, j->key, j->attempt, NULL);
+    move(j, node);
 }
 
 static struct job *add_job(struct readers *r, struct owner *o, const char *key)
@@ -500,7 +589,7 @@ int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uin
 {
     struct job *j = is_key(job) ? find_job(r, job) : NULL;
     struct reader_record record;
-    bool is_new = !j;
+    bool is_new = !j, begins;
     struct owner *o;
 
     if (!is_key(job) || attempt == 0)
@@ -511,18 +600,21 @@ int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uin
         return -EINVAL;
     if (!j && r->jobs.n == JOBS_MAX)
         return -E2BIG;
-    o = j ? j->owner : get_owner(r, uid, gid);
+    o = j ? j->owner : get_owner(r, uid, gid, home_of(r, job, attempt));
     if (!o)
         return -ENOMEM;
     if (!j)
         j = add_job(r, o, job);
-    if (attempt > j->attempt)
+    begins = attempt > j->attempt;
+    if (begins)
         begin_attempt(j, attempt, paths);
     record = record_of(j);
     if (is_new)
         reader_state_recall(r->state, &record);
     if (!reader_request_add(j->request, paths))
         tell_gap(j, "it has more logs than are followed, or one whose name is no text");
+    if (begins && !is_new)
+        find_home(j);
     ask_follow(j);
     reader_state_changed(r->state);
     return 0;
@@ -612,12 +704,37 @@ static int on_bury(sd_event_source *source, void *userdata)
     return 0;
 }
 
+void readers_node_up(struct readers *r, const char *node)
+{
+    VEC_FOREACH (&r->owners, o)
+        if (streq((*o)->node, node))
+            reader_process_hurry((*o)->process);
+    for (size_t i = 0; i < r->jobs.n; i++)
+        if (r->jobs.v[i]->nowhere && !*r->jobs.v[i]->owner->node)
+            try_elsewhere(r->jobs.v[i], NULL);
+}
+
+int readers_look(const struct readers *r, const char *job, struct readers_view *ret)
+{
+    const struct job *j = find_job(r, job);
+    const struct owner *o = j ? j->owner : NULL;
+
+    if (!j)
+        return -ENOENT;
+    *ret = (struct readers_view){.running = reader_process_is_running(o->process),
+                                 .missing = j->nowhere};
+    STR_COPY(ret->node, o->node);
+    STR_COPY(ret->trouble, o->trouble);
+    return 0;
+}
+
 void readers_counts(const struct readers *r, struct readers_counts *ret)
 {
     *ret = r->counts;
-    ret->running = ret->hung = 0;
+    ret->running = ret->hung = ret->on_nodes = 0;
     VEC_FOREACH (&r->owners, o) {
         ret->running += reader_process_is_running((*o)->process);
+        ret->on_nodes += *(*o)->node && reader_process_is_running((*o)->process);
         ret->hung += reader_process_is_hung((*o)->process);
     }
 }

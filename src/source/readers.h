@@ -2,13 +2,14 @@
 #ifndef REKNIT_SOURCE_READERS_H
 #define REKNIT_SOURCE_READERS_H
 
-/* The logs of jobs, followed by one reknit-reader for each owner of jobs. What comes of a log
+/* The logs of jobs, followed by one reknit-reader for each owner of jobs, on this host or, where
+ * this one does not have their file system, on a node of the attempt. What comes of a log
  * counts only for jobs of that owner, and as the job's own text, whatever the reader says. A reader
  * that hangs or dies is replaced, and goes on where the last one was. */
 
 #include "base/log_pattern.h"
 #include "core/model/signal.h"
-#include "source/children.h"
+#include "source/node_readers.h"
 
 #define LOG_PATTERNS_MAX 32
 #define LOG_FILES_MAX    512   /* of one attempt, beside those of its patterns */
@@ -35,11 +36,12 @@ struct log_paths {
 };
 
 struct readers_config {
-    struct children *children; /* borrowed */
-    const char *state_file;    /* where it stands in each log, for when the daemon was restarted;
-                                  NULL = that is not kept */
-    usec_t ping_every;         /* 0 = the defaults */
-    usec_t ping_patience;      /* so long without an answer is hung */
+    struct children *children;         /* borrowed, as the next */
+    struct node_readers *node_readers; /* NULL = readers run on this host only */
+    const char *state_file; /* where it stands in each log, for when the daemon was restarted;
+                               NULL = that is not kept */
+    usec_t ping_every;      /* 0 = the defaults */
+    usec_t ping_patience;   /* so long without an answer is hung */
 };
 
 /* job and path are valid during the call only. */
@@ -54,12 +56,27 @@ struct readers_handlers {
     /* A file is being followed (trouble NULL), or cannot be read, and why. path is sanitised. */
     void (*file)(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
                  const char *trouble);
-    /* The reader of that owner: "running", or what is wrong with it. */
-    void (*reader_state)(void *ctx, uid_t uid, const char *text);
+    /* The reader of that owner there: "running", or what is wrong with it. node "": on this host.
+     */
+    void (*reader_state)(void *ctx, uid_t uid, const char *node, const char *text);
+    /* The node that is to read the attempt's logs, NULL = this host; asked when the attempt
+     * begins. May be NULL, as the next. */
+    const char *(*home)(void *ctx, const char *job, uint32_t attempt);
+    /* The same when the folder of a log is missing on this host (but NULL = there is none), or
+     * `other_than` has no reader for it (NULL = nobody has any). */
+    const char *(*elsewhere)(void *ctx, const char *job, uint32_t attempt, const char *other_than);
+};
+
+/* Where the logs of a job are read. */
+struct readers_view {
+    char node[NODE_NAME_LEN]; /* "" = on this host */
+    bool running;             /* there is a reader there */
+    bool missing;             /* it says that the folder of a log is missing there */
+    char trouble[200];        /* of the reader, "" = none */
 };
 
 struct readers_counts {
-    uint32_t running, hung; /* now */
+    uint32_t running, hung, on_nodes; /* now; on_nodes: of those that are running */
     uint64_t replaced, signals, gaps;
 };
 
@@ -89,6 +106,12 @@ void readers_drain(struct readers *r, const char *job, uint32_t attempt);
 void readers_save(struct readers *r);
 
 void readers_forget(struct readers *r, const char *job);
+
+/* Readers may run on that node from now on. */
+void readers_node_up(struct readers *r, const char *node);
+
+/* -ENOENT: the job is not followed. */
+int readers_look(const struct readers *r, const char *job, struct readers_view *ret);
 
 void readers_counts(const struct readers *r, struct readers_counts *ret);
 

@@ -215,6 +215,17 @@ struct lines *lines_new(sd_event *event, int in, int out, const struct lines_opt
     return l;
 }
 
+int lines_release(struct lines *l)
+{
+    int fd = l->in;
+
+    if (l->closed || lines_owed(l) > 0 || l->got.len > 0 || l->skipping)
+        return -EBUSY;
+    l->in = -1;
+    lines_free(l);
+    return fd;
+}
+
 struct lines *lines_free(struct lines *l)
 {
     if (!l)

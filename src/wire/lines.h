@@ -33,6 +33,11 @@ struct lines *lines_free(struct lines *l);
 int lines_send(struct lines *l, json_t *j);
 size_t lines_owed(const struct lines *l);
 
+/* The descriptor, when `in` and `out` were one, nothing is owed and nothing has come in behind the
+ * last line: it is the caller's, and the lines are free as by lines_free(). -EBUSY: they are not.
+ * Never from within what they call. */
+int lines_release(struct lines *l);
+
 /* Nothing more is read or written; closed() follows from the loop. */
 void lines_close(struct lines *l);
 

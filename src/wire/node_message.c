@@ -22,6 +22,7 @@ static const char *const kind_names[NODE_MESSAGE_KIND_MAX] = {
     [NODE_MESSAGE_START] = "start",       [NODE_MESSAGE_EXIT] = "exit",
     [NODE_MESSAGE_ACTIVITY] = "activity", [NODE_MESSAGE_GONE] = "gone",
     [NODE_MESSAGE_HEARTBEAT] = "alive",   [NODE_MESSAGE_LOGS] = "logs",
+    [NODE_MESSAGE_READER] = "reader",
 };
 DEFINE_NAMES(node_message_kind, enum node_message_kind, kind_names);
 
@@ -39,7 +40,7 @@ struct member {
 };
 
 #define AT(field) offsetof(struct node_message, field), sizeof(((struct node_message *)0)->field)
-#define ALL       (OF_JOB | ON(HEARTBEAT))
+#define ALL       (OF_JOB | ON(HEARTBEAT) | ON(READER))
 #define COUNT_MAX ((int64_t)1 << 53) /* what every JSON reader can hold */
 
 /* The node's time until the year 2286: what is beyond is nonsense. */
@@ -60,6 +61,8 @@ static const struct member members[] = {
     {"refused", ON(HEARTBEAT), AT(heartbeat.refused), false, 0, COUNT_MAX},
     {"watched", ON(HEARTBEAT), AT(heartbeat.watched), false, 0, COUNT_MAX},
     {"missed", ON(HEARTBEAT), AT(heartbeat.missed), false, 0, COUNT_MAX, .optional = true},
+    {"question", ON(READER), AT(reader.question), false, 1, COUNT_MAX},
+    {"trouble", ON(READER), AT(reader.trouble), true, 0, 0},
 };
 
 static int refuse(struct err *e, const char *what, const char *why)

@@ -25,6 +25,7 @@ enum node_message_kind {
     NODE_MESSAGE_ACTIVITY,  /* what an attempt's processes do on this node */
     NODE_MESSAGE_LOGS,      /* the attempt's processes write their output to these files */
     NODE_MESSAGE_GONE,      /* no process of the attempt is left on this node */
+    NODE_MESSAGE_READER,    /* the answer to reknitd's wish for a reader of logs here */
     NODE_MESSAGE_HEARTBEAT, /* the agent lives */
     NODE_MESSAGE_KIND_MAX,
     NODE_MESSAGE_INVALID = -EINVAL,
@@ -47,6 +48,11 @@ struct node_heartbeat {
     int64_t missed;   /* steps that it could not watch, since it started */
 };
 
+struct node_reader {
+    int64_t question;
+    char trouble[128]; /* "" = this connection goes on as that reader's, else why there is none */
+};
+
 /* Absolute ones in which str_sanitize() changes nothing. */
 struct node_paths {
     char text[NODE_PATHS_LEN]; /* each with its NUL */
@@ -57,15 +63,16 @@ struct node_message {
     enum node_message_kind kind;
     char node[NODE_NAME_LEN]; /* as the sender says; "" unknown */
     usec_t time_us;           /* the node's clock */
-    uint32_t job;             /* the scheduler's number; 0 in a heartbeat */
+    uint32_t job;             /* the scheduler's number; 0 in a heartbeat and of a reader */
     uint32_t restart;         /* START, EXIT: see docs/AGENT.md, the user may have changed it */
     char step[NODE_STEP_LEN]; /* START, EXIT */
     union {
         struct node_task task;
         struct node_heartbeat heartbeat;
-        struct signal signal;    /* ACTIVITY: SIGNAL_ACTIVITY, of all processes or one rank, or
-                                    SIGNAL_EXIT of one that lies dead */
-        struct node_paths paths; /* LOGS */
+        struct signal signal;      /* ACTIVITY: SIGNAL_ACTIVITY, of all processes or one rank, or
+                                      SIGNAL_EXIT of one that lies dead */
+        struct node_paths paths;   /* LOGS */
+        struct node_reader reader; /* READER */
     };
 };
 

@@ -82,7 +82,7 @@ class Refused(Exception):
 
 
 class World:
-    def __init__(self, nodes=4, clock=time.time, complete_s=0.0, launch_race=False, config=None):
+    def __init__(self, nodes=4, clock=time.time, complete_s=0.0, launch_race=False, config=None, prefix="n"):
         self.clock, self.complete_s, self.launch_race = clock, complete_s, launch_race
         self.config = {**CONFIG, **(config or {})}
         self.jobs, self.nodes, self.plans, self.faults, self.reserved = {}, {}, {}, [], {}
@@ -90,7 +90,8 @@ class World:
         self.lock = threading.RLock()
         self.last_id = 0
         for number in range(1, nodes + 1):
-            self.nodes[f"n{number}"] = {"name": f"n{number}", **NODE, "host": f"n{number}"}
+            name = f"{prefix}{number}"
+            self.nodes[name] = {"name": name, **NODE, "host": name}
 
     # What a test says and asks.
 

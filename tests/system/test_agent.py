@@ -15,6 +15,7 @@ import pytest
 from cluster import Cluster, await_true
 from conftest import REKNIT, TOP
 from running import Lines
+from stepd import STEPD
 
 BIN = REKNIT.parent
 AGENT, SEAL = BIN / "reknit-agent", BIN / "reknit-seal"
@@ -375,20 +376,6 @@ def test_an_idle_agent_costs_next_to_nothing(place):
     after, memory = usage(agent.process.pid)
     assert round(after - before, 2) <= 0.02
     assert memory < 16 * 1024 * 1024
-
-
-STEPD = """
-import ctypes, os, sys, signal
-ctypes.CDLL(None).prctl(15, b"slurmstepd", 0, 0, 0)
-task = os.fork()
-if task == 0:
-    env = dict(zip(("SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURMD_NODENAME"), sys.argv[1:4]), SLURM_PROCID="5", OUT=sys.argv[5])
-    os.setgroups([]), os.setgid(int(sys.argv[4])), os.setuid(int(sys.argv[4]))
-    # One process hides: it leaves its parents and has no environment.
-    os.execve("/bin/sh", ["sh", "-c", 'env -i sleep 1001 & echo $!; exec sleep 1000 >"$OUT"'], env)
-print(task, flush=True)
-signal.pause()
-"""
 
 
 NODE = f"node-{os.getpid()}"  # jobs of other tests on this machine are not of it

@@ -79,7 +79,7 @@ static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file,
     STR_COPY(w->last_trouble, trouble ? trouble : "");
 }
 
-static void on_state(void *ctx, uid_t uid, const char *text)
+static void on_state(void *ctx, uid_t uid, const char *node, const char *text)
 {
     struct world *w = ctx;
 
