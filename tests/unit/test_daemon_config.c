@@ -90,7 +90,7 @@ static const char everything[] =
     "brakes: {actions_per_hour: 1, actions_per_partition_hour: 2, exclusions_per_node_hour: 3, "
     "storm_jobs: 5, storm_window: 6s, storm_per_minute: 7, proposal_life: 20m, early_start: 9s, "
     "exclusion_life: 36h}\nmax_excluded: 4\n"
-    "readers: {max_processes: 8, stall: 10s}\n"
+    "readers: {max_processes: 8, stall: 10s, read_at: nodes}\n"
     "journal: {keep: 40d, detail: 2d, newest: 20000}\n"
     "rules:\n"
     "  - {partition: 'gpu*', account: a, qos: q, user: u, mode: observe, opt_in: false, "
