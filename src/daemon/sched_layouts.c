@@ -4,7 +4,9 @@
  * asked for while the step runs: whether there is one with a number (of srun) soon after the job
  * began, and more and more seldom from then on, for a script may begin others; its layout once. Of
  * several steps, the one with the most tasks is the training. One question shows the steps of all
- * jobs. Nothing waits for any of this: without it less is known of who is where. */
+ * jobs, and the layouts of those that are new are asked for behind it, a few at a time, so that
+ * other questions get through. Nothing waits for any of this: without it less is known of who is
+ * where. */
 
 #include "daemon/sched.h"
 
@@ -19,7 +21,7 @@
 #define STEPS_EVERY (2 * USEC_PER_SEC)  /* at most, for all jobs */
 #define OLD         (30 * USEC_PER_SEC) /* a pause as long as that is nothing to hurry for */
 #define OLD_EVERY   USEC_PER_MIN        /* for those alone, at most */
-#define AT_ONCE     64                  /* layouts; who has to wait stays due */
+#define AT_ONCE     8                   /* layouts; the others wait for one of these */
 #define NODES_MAX   1024                /* of one: core keeps as many lists */
 
 /* A job whose tasks are looked for. */
@@ -29,7 +31,8 @@ struct placed {
     int64_t step; /* whose layout was told, STEP_NONE = none yet */
     usec_t due, pause;
     int64_t biggest,
-        tasks; /* step with the most tasks in the answer at hand, of equal ones the last */
+        tasks;   /* step with the most tasks in the last answer, of equal ones the last */
+    bool wanted; /* the layout of that */
 };
 
 /* A layout that was asked for. */
@@ -136,6 +139,8 @@ static void tell_node(const struct question *q, int64_t tasks, const char *node,
     }
 }
 
+static void ask_waiting(struct layouts *l);
+
 static bool is_list(const char *s)
 {
     return s && s[strspn(s, "0123456789,-")] == '\0';
@@ -145,8 +150,9 @@ static void on_layout(void *ctx, enum adapter_outcome outcome, const json_t *ans
                       const char *text)
 {
     struct question *q = ctx;
-    struct placed *p = find(q->of, q->id);
-    const struct job *j = running(q->of, q->key);
+    struct layouts *l = q->of;
+    struct placed *p = find(l, q->id);
+    const struct job *j = running(l, q->key);
     int64_t tasks = json_integer_value(json_object_get(answer, "n_tasks"));
     const json_t *nodes = json_object_get(answer, "nodes"), *name;
     size_t i;
@@ -163,6 +169,7 @@ static void on_layout(void *ctx, enum adapter_outcome outcome, const json_t *ans
         }
     }
     q->of = NULL;
+    ask_waiting(l);
 }
 
 /* Asking */
@@ -187,6 +194,17 @@ static bool ask_layout(struct layouts *l, const struct placed *p)
         return true;
     }
     return false;
+}
+
+static void ask_waiting(struct layouts *l)
+{
+    VEC_FOREACH (&l->jobs, p) {
+        if (!p->wanted)
+            continue;
+        if (!ask_layout(l, p))
+            return;
+        p->wanted = false;
+    }
 }
 
 static void note_step(struct layouts *l, const json_t *s)
@@ -223,13 +241,15 @@ static void on_steps(void *ctx, enum adapter_outcome outcome, const json_t *answ
     json_array_foreach (json_object_get(answer, "steps"), i, s)
         note_step(l, s);
     VEC_FOREACH (&l->jobs, p) {
-        bool is_new = p->biggest != STEP_NONE && p->biggest != p->step;
+        bool is_new = p->biggest != STEP_NONE && p->biggest != p->step, due = p->due <= now;
 
-        if (p->due > now || (is_new && !ask_layout(l, p)))
+        p->wanted = is_new && (due || p->wanted);
+        if (!due)
             continue;
         p->due = now + p->pause;
         p->pause = 2 * p->pause < PAUSE_MAX ? 2 * p->pause : PAUSE_MAX;
     }
+    ask_waiting(l);
 }
 
 void layouts_look(struct layouts *l)

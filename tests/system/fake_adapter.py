@@ -20,6 +20,7 @@ Without a test:
     fake_adapter.py --socket PATH      of a World elsewhere
 """
 
+import collections
 import json
 import os
 import pathlib
@@ -87,6 +88,7 @@ class World:
         self.config = {**CONFIG, **(config or {})}
         self.jobs, self.nodes, self.plans, self.faults, self.reserved = {}, {}, {}, [], {}
         self.done = []  # the requests that were carried out, in order
+        self.asked = collections.Counter()  # how often what was asked
         self.lock = threading.RLock()
         self.last_id = 0
         for number in range(1, nodes + 1):
@@ -224,6 +226,7 @@ class World:
         """One answer, an object. session: a dict, what belongs to the connection."""
         with self.lock:
             self._step()
+            self.asked[str(request.get("op"))] += 1
             handler = getattr(self, "op_" + str(request.get("op")).replace("-", "_"), None)
             try:
                 if not isinstance(request.get("id"), int) or not handler:

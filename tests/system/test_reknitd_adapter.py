@@ -96,3 +96,14 @@ def test_what_is_never_allowed_is_asked_for_once(tmp_path):
         world.submit(comment="reknit", runs=[(2, "failed", 1)])
         daemon.until("/v1/jobs", lambda a: a["jobs"] and a["jobs"][0].get("decision", {}).get("rule") == "start-refused")
         assert daemon.log().count("asks for requeue") == 1, daemon.log()
+
+
+def test_the_layouts_of_many_jobs_wait_for_no_look(tmp_path):
+    """They are asked for one behind the other, a few at a time."""
+    jobs = 400
+    with World(nodes=jobs) as world:
+        for _ in range(jobs):
+            world.submit(comment="reknit")
+        with daemon_of(tmp_path, world, mode="observe", poll="60s"):
+            wait_for(lambda: world.asked["layout"] == jobs, lambda: str(world.asked), 40)
+            assert 1 <= world.asked["steps"] <= 4  # looks are frequent in the first seconds
