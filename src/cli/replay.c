@@ -96,7 +96,8 @@ static const char *find_journal(const char *given, char buf[PATH_MAX])
         if (!S_ISDIR(st.st_mode))
             return given;
         snprintf(buf, PATH_MAX, "%s/journal.db", given);
-        return buf;
+        if (stat(buf, &st) == 0) /* otherwise it only has the job's name */
+            return buf;
     }
     if (state_name_is_valid(given) && state_journal_path(given, buf, NULL) >= 0 &&
         stat(buf, &st) == 0)

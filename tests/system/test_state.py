@@ -156,6 +156,7 @@ def test_replay_takes_a_job_its_folder_or_its_journal(reknit, tmp_path):
     for name in ("it", "that"):
         assert reknit("run", "--name", name, "--", "true", **where).returncode == 0
     home = tmp_path / "state/it"
+    (tmp_path / "it").mkdir()  # a folder of that name that is none of a job
     results = [reknit("replay", what, **where) for what in ("it", home, home / "journal.db")]
     assert {r.returncode for r in results} == {0}
     assert len({r.stdout for r in results}) == 1 and "identical" in results[0].stdout
@@ -175,7 +176,7 @@ def test_replay_speaks_of_journals_not_of_its_database(reknit, tmp_path):
     other.write_text("This is a letter and no journal, and it is long enough to be one. " * 40)
     where = {"cwd": tmp_path, "env": environment(REKNIT_STATE_DIR=str(tmp_path / "state"))}
     for what, words in ((other, "this is not a journal"), ("nothing", "neither a journal nor a job"),
-                        (tmp_path, "No such file")):
+                        (tmp_path, "neither a journal nor a job")):
         result = reknit("replay", what, **where)
         assert result.returncode == 1 and result.stdout == ""
         assert words in result.stderr and str(what) in result.stderr
