@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/catalog_line.h"
+#include "cli/json.h"
 #include "cli/options.h"
 #include "extract/check.h"
 
@@ -29,40 +30,70 @@ struct options {
     bool json;
 };
 
-static void print_complaint(void *ctx, const struct entry *e, const char *complaint)
+static json_t *place_json(const struct entry *e)
 {
-    (void)ctx;
+    return json_pack("{s:s, s:o, s:i}", "entry", e->id, "file", cli_json_text(e->file), "line",
+                     (int)e->line);
+}
+
+/* ctx: an array, or NULL. */
+static void tell_complaint(void *ctx, const struct entry *e, const char *complaint)
+{
+    json_t *fault;
+
+    if (ctx) {
+        fault = place_json(e);
+        json_object_set_new(fault, "fault", cli_json_text(complaint));
+        json_array_append_new(ctx, fault);
+        return;
+    }
     fprintf(stderr, "%s:%u: %s: %s\n", e->file, e->line, e->id, complaint);
 }
 
 /* To replace an entry is a right of the site's, and easily done by mistake. */
-static void tell_replaced(const struct catalog *c)
+static void tell_replaced(const struct catalog *c, json_t *list)
 {
     for (size_t i = 0; i < catalog_size(c); i++) {
         const struct entry *e = catalog_entry(c, i);
+        json_t *place = e->replaced && list ? place_json(e) : NULL;
 
-        if (e->replaced)
+        if (place) {
+            json_object_set_new(place, "replaces", place_json(e->replaced));
+            json_array_append_new(list, place);
+        } else if (e->replaced)
             printf("%s:%u: %s: replaces the one of %s:%u\n", e->file, e->line, e->id,
                    e->replaced->file, e->replaced->line);
     }
 }
 
-static int run_check(struct matcher *m)
+static void print_check(size_t entries, size_t examples, json_t *faults, json_t *replaced)
+{
+    json_t *o = json_pack("{s:i, s:I, s:I, s:o, s:o}", "schema", 1, "entries", (json_int_t)entries,
+                          "examples", (json_int_t)examples, "faults", faults, "replaced", replaced);
+
+    json_dumpf(o, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(o);
+}
+
+static int run_check(struct matcher *m, bool json)
 {
     const struct catalog *c = matcher_catalog(m);
-    size_t faults, lines = 0;
+    json_t *found = json ? json_array() : NULL, *replaced = json ? json_array() : NULL;
+    size_t faults, examples = 0;
 
-    tell_replaced(c);
-    faults = catalog_check(m, print_complaint, NULL);
+    tell_replaced(c, replaced);
+    faults = catalog_check(m, tell_complaint, found);
     for (size_t i = 0; i < catalog_size(c); i++)
-        lines += catalog_entry(c, i)->match.n + catalog_entry(c, i)->no_match.n;
-    if (faults > 0) {
+        examples += catalog_entry(c, i)->match.n + catalog_entry(c, i)->no_match.n;
+    if (json)
+        print_check(catalog_size(c), examples, found, replaced);
+    else if (faults > 0)
         fprintf(stderr, "%zu fault%s in %zu entries\n", faults, faults == 1 ? "" : "s",
                 catalog_size(c));
-        return EXIT_TROUBLE;
-    }
-    printf("%zu entries agree with their %zu examples\n", catalog_size(c), lines);
-    return EXIT_OK;
+    else
+        printf("%zu entries agree with their %zu examples\n", catalog_size(c), examples);
+    return faults > 0 ? EXIT_TROUBLE : EXIT_OK;
 }
 
 static void explain(struct matcher *m, const struct options *o, const char *text, size_t len)
@@ -134,7 +165,7 @@ static int run_catalog(int argc, char **argv)
         return EXIT_TROUBLE;
     }
     if (streq(what, "check"))
-        return run_check(m);
+        return run_check(m, o.json);
     if (streq(argv[optind + 1], "-"))
         return explain_stdin(m, &o);
     explain(m, &o, argv[optind + 1], strlen(argv[optind + 1]));
@@ -144,7 +175,7 @@ static int run_catalog(int argc, char **argv)
 const struct verb verb_catalog = {
     .name = "catalog",
     .summary = "check the failure catalogue, or explain what it makes of a line",
-    .help = "usage: reknit catalog check [--catalog DIR]...\n"
+    .help = "usage: reknit catalog check [--catalog DIR]... [--format text|json]\n"
             "       reknit catalog explain [--catalog DIR]... [--format text|json] [--] LINE\n"
             "       reknit catalog explain [--catalog DIR]... [--format text|json] -\n"
             "\n"
@@ -158,7 +189,8 @@ const struct verb verb_catalog = {
             "  --catalog DIR        more signatures (*.yaml), beside the built-in ones and\n"
             "                       those of " CATALOG_SITE_DIR "; may be given several\n"
             "                       times\n"
-            "  --format text|json   for a person (default), or one JSON object a line\n"
+            "  --format text|json   for a person (default), or JSON: of check one object,\n"
+            "                       of explain one for each line\n"
             "\n"
             "Exit status: 0, 1 when an entry is at fault or a file cannot be read, 2 wrong\n"
             "usage.\n",

@@ -2,7 +2,9 @@
 
 /* reknit config: whether a policy or reknitd's configuration is sound, and what would hold. */
 
+#include "cli/json.h"
 #include "cli/options.h"
+#include "cli/yaml_json.h"
 
 #include "base/file.h"
 #include "base/log.h"
@@ -17,13 +19,39 @@
 
 extern const struct verb verb_config;
 
-static const struct option options[] = {OPTIONS_COMMON_END};
+static const struct option options[] = {
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    OPTIONS_COMMON_END,
+};
 
 #define BUILT_IN "the built-in default"
+
+/* What is done with what is found. */
+struct config_query {
+    bool show, json;
+};
 
 static void print_doubt(void *ctx, const char *text)
 {
     printf("  but %s\n", text);
+}
+
+static void add_doubt(void *ctx, const char *text)
+{
+    json_array_append_new(ctx, cli_json_text(text));
+}
+
+static json_t *object_of(const char *kind, const char *file)
+{
+    return json_pack("{s:i, s:s, s:o}", "schema", 1, "kind", kind, "file",
+                     file ? cli_json_text(file) : json_null());
+}
+
+static void print_object(json_t *object)
+{
+    json_dumpf(object, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(object);
 }
 
 /* A file may have any name, and a terminal obeys some of them. */
@@ -41,33 +69,52 @@ static int complain(const struct err *e)
 
 /* ---- policies ---- */
 
-/* path NULL: the built-in one. */
-static int check_policy(const char *path)
+static void check_policy(const struct policy *p, const char *path, bool json)
 {
     char name[PATH_MAX];
-    struct err e = {0};
-    struct policy p;
+    json_t *object, *doubts;
 
-    policy_default(&p);
-    if (path && policy_load(path, &p, &e) < 0)
-        return complain(&e);
-    printf("%s: sound\n", path ? shown(path, name) : BUILT_IN);
-    policy_doubts(&p, print_doubt, NULL);
-    return EXIT_OK;
+    if (!json) {
+        printf("%s: sound\n", path ? shown(path, name) : BUILT_IN);
+        policy_doubts(p, print_doubt, NULL);
+        return;
+    }
+    object = object_of("policy", path);
+    json_object_set_new(object, "sound", json_true());
+    json_object_set_new(object, "doubts", doubts = json_array());
+    policy_doubts(p, add_doubt, doubts);
+    print_object(object);
 }
 
-static int show_policy(const char *path)
+static void show_policy(const struct policy *p, const char *path, bool json)
 {
     _cleanup_strbuf_ struct strbuf text = {0};
     char name[PATH_MAX];
+    json_t *object;
+
+    policy_format(p, &text);
+    if (!json) {
+        printf("# %s\n%s", path ? shown(path, name) : BUILT_IN, strbuf_str(&text));
+        return;
+    }
+    object = object_of("policy", path);
+    json_object_set_new(object, "config", yaml_json(&text));
+    print_object(object);
+}
+
+/* path NULL: the built-in one. */
+static int one_policy(const char *path, const struct config_query *q)
+{
     struct err e = {0};
     struct policy p;
 
     policy_default(&p);
     if (path && policy_load(path, &p, &e) < 0)
         return complain(&e);
-    policy_format(&p, &text);
-    printf("# %s\n%s", path ? shown(path, name) : BUILT_IN, strbuf_str(&text));
+    if (q->show)
+        show_policy(&p, path, q->json);
+    else
+        check_policy(&p, path, q->json);
     return EXIT_OK;
 }
 
@@ -85,41 +132,80 @@ static struct daemon_config *load_daemon(const char *path)
     return c;
 }
 
+/* The folder of its drop-ins, which go with it; false: there is none. */
+static bool has_drop_ins(const char *path, char ret[PATH_MAX])
+{
+    return daemon_config_drop_ins(path, ret, PATH_MAX) && access(ret, F_OK) == 0;
+}
+
 /* What is said of a file holds for its drop-ins too. */
 static void say_where(const char *path, char *ret, size_t size)
 {
     char drop_ins[PATH_MAX], name[PATH_MAX], folder[PATH_MAX];
 
-    if (daemon_config_drop_ins(path, drop_ins, sizeof(drop_ins)) && access(drop_ins, F_OK) == 0)
+    if (has_drop_ins(path, drop_ins))
         str_printf(ret, size, "%s and %s", shown(path, name), shown(drop_ins, folder));
     else
         str_copy(ret, size, shown(path, name));
 }
 
-static int check_daemon(const char *path)
+static json_t *object_of_daemon(const char *path)
 {
-    _cleanup_(daemon_config_freep) struct daemon_config *c = load_daemon(path);
-    char where[PATH_MAX];
+    json_t *object = object_of("reknitd", path);
+    char drop_ins[PATH_MAX];
 
-    if (!c)
-        return EXIT_TROUBLE;
-    say_where(path, where, sizeof(where));
-    printf("%s: sound\n", where);
-    daemon_config_doubts(c, print_doubt, NULL);
-    return EXIT_OK;
+    json_object_set_new(object, "drop_ins",
+                        has_drop_ins(path, drop_ins) ? cli_json_text(drop_ins) : json_null());
+    return object;
 }
 
-static int show_daemon(const char *path)
+static void check_daemon(const struct daemon_config *c, const char *path, bool json)
 {
-    _cleanup_(daemon_config_freep) struct daemon_config *c = load_daemon(path);
+    char where[PATH_MAX];
+    json_t *object, *doubts;
+
+    if (!json) {
+        say_where(path, where, sizeof(where));
+        printf("%s: sound\n", where);
+        daemon_config_doubts(c, print_doubt, NULL);
+        return;
+    }
+    object = object_of_daemon(path);
+    json_object_set_new(object, "sound", json_true());
+    json_object_set_new(object, "doubts", doubts = json_array());
+    daemon_config_doubts(c, add_doubt, doubts);
+    print_object(object);
+}
+
+static void show_daemon(const struct daemon_config *c, const char *path, bool json)
+{
     _cleanup_strbuf_ struct strbuf text = {0};
     char where[PATH_MAX];
+    json_t *object, *config;
+
+    daemon_config_format(c, &text);
+    if (!json) {
+        say_where(path, where, sizeof(where));
+        printf("# %s\n%s", where, strbuf_str(&text));
+        return;
+    }
+    object = object_of_daemon(path);
+    json_object_set_new(object, "config", config = yaml_json(&text));
+    if (c->webhook.url[0]) /* the form says so in a comment */
+        json_object_set_new(json_object_get(config, "webhook"), "url", json_true());
+    print_object(object);
+}
+
+static int one_daemon(const char *path, const struct config_query *q)
+{
+    _cleanup_(daemon_config_freep) struct daemon_config *c = load_daemon(path);
 
     if (!c)
         return EXIT_TROUBLE;
-    say_where(path, where, sizeof(where));
-    daemon_config_format(c, &text);
-    printf("# %s\n%s", where, strbuf_str(&text));
+    if (q->show)
+        show_daemon(c, path, q->json);
+    else
+        check_daemon(c, path, q->json);
     return EXIT_OK;
 }
 
@@ -138,53 +224,53 @@ static int is_daemon(const char *path)
     return r < 0 && r != -EFBIG ? r : daemon_config_is_meant(&text);
 }
 
-static int one_file(const char *path, bool show)
+static int one_file(const char *path, const struct config_query *q)
 {
     int daemon = is_daemon(path);
 
     if (daemon < 0)
         return EXIT_TROUBLE;
-    if (daemon > 0)
-        return show ? show_daemon(path) : check_daemon(path);
-    return show ? show_policy(path) : check_policy(path);
+    return daemon > 0 ? one_daemon(path, q) : one_policy(path, q);
 }
 
 /* The policy that `reknit run` would find, and what reknitd would. */
-static int what_is_found(bool show)
+static int what_is_found(const struct config_query *q)
 {
     char found[PATH_MAX];
     const char *policy = policy_find(found, sizeof(found)) == 0 ? found : NULL;
     int r = EXIT_OK;
 
     if (access(DAEMON_CONFIG_PATH, F_OK) == 0 || access(DAEMON_CONFIG_DROP_INS, F_OK) == 0) {
-        r = show ? show_daemon(DAEMON_CONFIG_PATH) : check_daemon(DAEMON_CONFIG_PATH);
-        if (show)
+        r = one_daemon(DAEMON_CONFIG_PATH, q);
+        if (q->show && !q->json)
             puts("---"); /* YAML's own: another document */
     }
-    return (show ? show_policy(policy) : check_policy(policy)) == EXIT_OK ? r : EXIT_TROUBLE;
+    return one_policy(policy, q) == EXIT_OK ? r : EXIT_TROUBLE;
 }
 
 static int run_config(int argc, char **argv)
 {
+    struct config_query q = {0};
     const char *what;
-    bool show;
+    int opt;
 
-    if (options_next(&verb_config, argc, argv) != OPTION_END)
-        return EXIT_USAGE;
+    while ((opt = options_next(&verb_config, argc, argv)) != OPTION_END)
+        if (opt == OPTION_WRONG || options_format(&verb_config, optarg, &q.json) != 0)
+            return EXIT_USAGE;
     what = argv[optind];
     if (!what || (!streq(what, "check") && !streq(what, "show")))
         return usage_error("config", "say what to do: check or show");
     if (argc - optind > 2)
         return usage_error("config", "one file at a time");
-    show = streq(what, "show");
-    return argv[optind + 1] ? one_file(argv[optind + 1], show) : what_is_found(show);
+    q.show = streq(what, "show");
+    return argv[optind + 1] ? one_file(argv[optind + 1], &q) : what_is_found(&q);
 }
 
 const struct verb verb_config = {
     .name = "config",
     .summary = "check a policy or reknitd's configuration, show what holds",
-    .help = "usage: reknit config check [FILE]\n"
-            "       reknit config show [FILE]\n"
+    .help = "usage: reknit config check [--format text|json] [FILE]\n"
+            "       reknit config show [--format text|json] [FILE]\n"
             "\n"
             "check  Reads a policy, or reknitd's configuration, and says whether it is sound;\n"
             "       if not, where and why; and which values are surely not meant.\n"
@@ -197,6 +283,8 @@ const struct verb verb_config = {
             "of $XDG_CONFIG_HOME/reknit/policy.yaml (or ~/.config/reknit/policy.yaml) and\n"
             "/etc/reknit/policy.yaml, else the built-in default; and before it, where there\n"
             "is one, /etc/reknit/reknitd.yaml.\n"
+            "\n"
+            "  --format text|json   json: one object for each of them\n"
             "\n"
             "Exit status: 0 sound, 1 not sound or not readable, 2 wrong usage.\n",
     .options = options,

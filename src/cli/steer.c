@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "cli/client.h"
 #include "cli/cluster.h"
+#include "cli/json.h"
 #include "cli/options.h"
 
 #include <inttypes.h>
@@ -17,6 +18,18 @@ static int trouble(const struct err *e)
 {
     log_error("%s", e->text);
     return EXIT_TROUBLE;
+}
+
+/* What was done, for programs. */
+static void print_done(json_t *more)
+{
+    json_t *o = json_pack("{s:b}", "done", 1);
+
+    json_object_update(o, more);
+    json_dumpf(o, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(o);
+    json_decref(more);
 }
 
 static int post(const char *path, json_t *body, struct err *e)
@@ -117,7 +130,8 @@ static int answer(const char *verb, const char *job, const struct answer_options
         printf("job %s: decision %" PRId64 " is %s\n", key, seq,
                streq(verb, "approve") ? "approved" : "rejected");
     else
-        printf("{\"job\":\"%s\",\"decision\":%" PRId64 "}\n", key, seq);
+        print_done(
+            json_pack("{s:s, s:I, s:s}", "job", key, "decision", (json_int_t)seq, "answer", verb));
     return EXIT_OK;
 }
 
@@ -187,7 +201,8 @@ static int run_mode(int argc, char **argv)
         post(path, json_pack("{s:s}", "mode", argv[optind + 1]), &e) < 0)
         return trouble(&e);
     if (json)
-        puts("{\"done\":true}");
+        print_done(
+            json_pack("{s:o, s:s}", "job", cli_json_text(argv[optind]), "mode", argv[optind + 1]));
     else
         printf("job %s: mode %s from now on\n", argv[optind], argv[optind + 1]);
     return EXIT_OK;
@@ -225,7 +240,10 @@ static int run_freeze_or_thaw(const struct verb *verb, const char *path, const c
         json_object_set_new(body, "reason", json_string(reason));
     if (post(path, body, &e) < 0)
         return trouble(&e);
-    puts(json ? "{\"done\":true}" : done);
+    if (json)
+        print_done(json_pack("{s:b}", "frozen", verb == &verb_freeze));
+    else
+        puts(done);
     return EXIT_OK;
 }
 
