@@ -115,7 +115,9 @@ bool cgroup_is_populated(const char *path)
         return false;
     snprintf(file, sizeof(file), "%s/cgroup.events", path);
     f = fopen(file, "re");
-    while (f && fgets(line, sizeof(line), f))
+    if (!f)
+        return errno != ENOENT && errno != ENODEV; /* what cannot be seen may be */
+    while (fgets(line, sizeof(line), f))
         if (streq(line, "populated 1\n"))
             return true;
     return false;

@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,7 +131,7 @@ static void add_files_of_srun(const char *folder, struct strbuf *ret)
 
     while (d && n < SRUN_FILES && (e = readdir(d))) {
         STR_PRINTF(link, "%s/%s", folder, e->d_name);
-        n += e->d_name[0] > '2' && add_output(link, S_IRUSR, ret);
+        n += strtol(e->d_name, NULL, 10) > STDERR_FILENO && add_output(link, S_IRUSR, ret);
     }
 }
 

@@ -86,7 +86,7 @@ int proc_read(pid_t pid, struct proc *ret)
     struct proc p = {.pid = pid};
     unsigned long long user, system, start;
     char buf[1024], *open, *close;
-    int ppid, session;
+    int ppid, session, threads;
     unsigned flags;
     ssize_t n = proc_read_file(pid, "stat", buf, sizeof(buf));
 
@@ -99,12 +99,13 @@ int proc_read(pid_t pid, struct proc *ret)
     if (!open || !close || close < open)
         return -EBADMSG;
     if (sscanf(close + 1,
-               " %c %d %*d %d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu",
-               &p.state, &ppid, &session, &flags, &user, &system, &start) != 7)
+               " %c %d %*d %d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %d %*d %llu",
+               &p.state, &ppid, &session, &flags, &user, &system, &threads, &start) != 8)
         return -EBADMSG;
     str_copy_n(p.comm, sizeof(p.comm), open + 1, (size_t)(close - open - 1));
     p.ppid = ppid;
     p.session = session;
+    p.threads = threads;
     p.kernel = flags & FLAG_KERNEL;
     p.exiting = flags & FLAG_EXITING;
     p.start = start;
@@ -139,20 +140,57 @@ static int compare_pids(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
+int proc_lives(const struct proc *p)
+{
+    struct proc now;
+    int r = proc_read(p->pid, &now);
+
+    if (r < 0)
+        return proc_is_absence(r) ? 0 : r;
+    return now.start == p->start && !proc_is_dead(&now);
+}
+
+/* What has ended since the folder was read is not there; what may not be read (hidepid) is. */
+static int add_process(pid_t pid, struct proc_list *ret)
+{
+    struct proc p;
+    int r = proc_read(pid, &p);
+
+    if (r == -EPERM || r == -EACCES) {
+        ret->hidden++;
+        return 0;
+    }
+    if (r < 0)
+        return proc_is_absence(r) ? 0 : r;
+    if (ret->procs.n >= PROC_LIST_MAX)
+        return -E2BIG;
+    *VEC_PUSH(&ret->procs) = p;
+    return 0;
+}
+
+static int add_processes(DIR *dir, struct proc_list *ret)
+{
+    struct dirent *entry;
+    int r;
+
+    while (errno = 0, (entry = readdir(dir))) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        r = add_process((pid_t)strtol(entry->d_name, NULL, 10), ret);
+        if (r < 0)
+            return r;
+    }
+    return -errno;
+}
+
 int proc_list_all(struct proc_list *ret)
 {
     _cleanup_(closedirp) DIR *dir = opendir("/proc");
-    struct dirent *entry;
+    int r = dir ? add_processes(dir, ret) : -errno;
 
-    if (!dir)
-        return -errno;
-    while ((entry = readdir(dir)) && ret->procs.n < PROC_LIST_MAX) {
-        struct proc p;
-
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
-        if (proc_read((pid_t)strtol(entry->d_name, NULL, 10), &p) == 0)
-            *VEC_PUSH(&ret->procs) = p;
+    if (r < 0) {
+        VEC_DONE(&ret->procs);
+        return r;
     }
     if (ret->procs.n > 0)
         qsort(ret->procs.v, ret->procs.n, sizeof(ret->procs.v[0]), compare_pids);
@@ -217,10 +255,14 @@ int proc_signal(const struct proc *p, int sig)
 {
     _cleanup_(closep) int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
     struct proc now;
+    int r;
 
     if (fd < 0)
         return errno == ESRCH ? 0 : -errno;
-    if (proc_read(p->pid, &now) < 0 || now.start != p->start)
+    r = proc_read(p->pid, &now);
+    if (r < 0)
+        return proc_is_absence(r) ? 0 : r;
+    if (now.start != p->start)
         return 0;
     if (syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) < 0)
         return errno == ESRCH ? 0 : -errno;

@@ -9,12 +9,14 @@
 #include "base/time.h"
 #include "base/vec.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 struct proc {
     pid_t pid, ppid, session;
-    char state;       /* R S D T t Z I, as in proc(5) */
+    char state;       /* of its first thread: R S D T t Z I, as in proc(5) */
+    int threads;      /* that are left, the first among them even when it has ended */
     bool kernel;      /* a thread of the kernel: it has no program */
     bool exiting;     /* on its way out, if slowly: it has no environment any more */
     char comm[16];    /* not sanitised */
@@ -27,26 +29,40 @@ struct proc {
 
 struct proc_list {
     VEC(struct proc) procs;
+    size_t hidden; /* there are, but we may not read them: not in the list */
 };
-#define PROC_LIST_MAX 65536 /* processes looked at; more are ignored */
+#define PROC_LIST_MAX 262144
 
 #define _cleanup_proc_list_ __attribute__((cleanup(proc_list_done)))
 void proc_list_done(struct proc_list *l);
 
-/* Every process that is visible, ascending by pid. */
+/* Every process that is visible, ascending by pid: all of them, or an error. -E2BIG: there are more
+ * than PROC_LIST_MAX. */
 int proc_list_all(struct proc_list *ret);
 
 /* The descendants of root, parents before children, without root itself. */
 int proc_list_tree(pid_t root, struct proc_list *ret);
 
+/* -ENOENT, -ESRCH: there is no such process; any other error says nothing about it. */
 int proc_read(pid_t pid, struct proc *ret);
+static inline bool proc_is_absence(int error)
+{
+    return error == -ENOENT || error == -ESRCH;
+}
+
 uint64_t proc_clock(void);         /* now, as the `start` of a process */
 void proc_read_io(struct proc *p); /* PROC_IO_UNKNOWN where that is not allowed */
 
+/* A first thread that has ended lies there until the last of the others has: one may be stuck in
+ * the kernel, whatever killed the process. */
 static inline bool proc_is_dead(const struct proc *p)
 {
-    return p->state == 'Z' || p->state == 'X';
+    return (p->state == 'Z' && p->threads <= 1) || p->state == 'X';
 }
+
+/* Whether that very process, as it was seen once, lives still: 1; 0, it has ended; negative errno,
+ * that cannot be seen. */
+int proc_lives(const struct proc *p);
 
 /* Sends sig to that very process; 0 also when it is gone already. */
 int proc_signal(const struct proc *p, int sig);

@@ -94,8 +94,15 @@ void holder_write(int fd, struct holder *h)
 
 static bool lives(const struct holder *h, const struct holder_number *number, struct proc *ret)
 {
-    return number->pid > 0 && holder_is_here(h) && proc_read(number->pid, ret) == 0 &&
-           ret->start == number->start && !proc_is_dead(ret);
+    int r;
+
+    *ret = (struct proc){.pid = number->pid, .start = number->start};
+    if (number->pid <= 0 || !holder_is_here(h))
+        return false;
+    r = proc_read(number->pid, ret);
+    if (r < 0)
+        return !proc_is_absence(r); /* what cannot be seen may be */
+    return ret->start == number->start && !proc_is_dead(ret);
 }
 
 bool holder_is_alive(const struct holder *h)
@@ -132,12 +139,16 @@ static bool in_session(const struct proc *p, const struct holder *last)
     return p->session == last->session.pid && p->start >= last->session.start;
 }
 
-static bool carries(const struct proc *p, const char *run_id)
+/* Negative errno: we lack what it takes to look. */
+static int carries(const struct proc *p, const char *run_id)
 {
     _cleanup_proc_environ_ struct proc_environ env = {0};
     const char *id;
+    int r = proc_environ_read(p->pid, &env);
 
-    if (proc_environ_read(p->pid, &env) < 0)
+    if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
+        return r;
+    if (r < 0)
         return false;
     id = proc_environ_get(&env, "REKNIT_RUN");
     return id && streq(id, run_id);
@@ -183,9 +194,13 @@ int holder_find_leftovers(const struct holder *last, struct proc_list *ret,
 
     if (r < 0)
         return r;
-    VEC_FOREACH (&all.procs, p)
-        if (carries(p, last->run_id))
+    VEC_FOREACH (&all.procs, p) {
+        r = carries(p, last->run_id);
+        if (r < 0)
+            return r;
+        if (r > 0)
             add(ret, p);
+    }
     add_descendants(&all, ret);
     VEC_FOREACH (&ret->procs, p)
         if (session == SESSION_DOUBTFUL && in_session(p, last))

@@ -169,18 +169,29 @@ static void await_end(pid_t pid)
     close(p.fd);
 }
 
-/* Returns how many were found, killed, and are probably gone now. */
-static size_t kill_found(const struct holder *last)
+static int refuse_unseen(int r, struct err *e)
+{
+    return err_set(e, r,
+                   "the last run was killed, and whether a process is left of it cannot be seen: "
+                   "%s; two copies must never run",
+                   strerror(-r));
+}
+
+/* ret: how many were found, killed, and are probably gone now. */
+static int kill_found(const struct holder *last, size_t *ret, struct err *e)
 {
     _cleanup_proc_list_ struct proc_list found = {0};
+    int r;
 
     cgroup_kill(last->cgroup);
-    if (holder_find_leftovers(last, &found, NULL) < 0)
-        return 0;
+    r = holder_find_leftovers(last, &found, NULL);
+    if (r < 0)
+        return refuse_unseen(r, e);
     proc_list_signal(&found, SIGKILL);
     VEC_FOREACH (&found.procs, p)
         await_end(p->pid);
-    return found.procs.n;
+    *ret = found.procs.n;
+    return 0;
 }
 
 /* Who may be of the last run is not killed, but not joined by a second copy either. */
@@ -205,8 +216,11 @@ static int refuse_doubtful(const struct job_home *h, const struct holder *last, 
 
     for (;;) {
         _cleanup_proc_list_ struct proc_list found = {0}, doubtful = {0};
+        int r = holder_find_leftovers(last, &found, &doubtful);
 
-        if (holder_find_leftovers(last, &found, &doubtful) < 0 || doubtful.procs.n == 0)
+        if (r < 0)
+            return refuse_unseen(r, e);
+        if (doubtful.procs.n == 0)
             return 0;
         if (mono_us() > give_up)
             return refuse(h, &doubtful, e);
@@ -218,13 +232,14 @@ static int kill_leftovers(struct job_home *h, struct err *e)
 {
     usec_t give_up = mono_us() + LEFTOVER_WAIT;
     struct holder last;
-    size_t n;
+    size_t n = 0;
+    int r;
 
     h->in_order = !holder_read(h->lock, &last);
     if (h->in_order)
         return 0;
     holder_write(h->lock, &last); /* ours now; what is to be killed stays on record */
-    while ((n = kill_found(&last)) > 0 || cgroup_is_populated(last.cgroup)) {
+    while ((r = kill_found(&last, &n, e)) == 0 && (n > 0 || cgroup_is_populated(last.cgroup))) {
         h->leftovers += n;
         if (mono_us() > give_up)
             return err_set(e, -EBUSY,
@@ -235,6 +250,8 @@ static int kill_leftovers(struct job_home *h, struct err *e)
         if (n == 0)
             poll(NULL, 0, LOCK_PAUSE_MS);
     }
+    if (r < 0)
+        return r;
     cgroup_remove(last.cgroup);
     return refuse_doubtful(h, &last, e);
 }

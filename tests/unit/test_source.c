@@ -20,10 +20,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -512,6 +515,86 @@ static void a_pid_that_was_given_away_is_not_signalled(void **state)
     assert_int_equal(proc_signal(&p, SIGKILL), 0); /* gone is fine */
 }
 
+static _Noreturn void *never_ends(void *arg)
+{
+    for (;;)
+        pause();
+}
+
+/* The first thread lies dead at once, as that of a killed process does while another one of it is
+ * stuck in the kernel. */
+static pid_t start_headless(void)
+{
+    pthread_t other;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (pthread_create(&other, NULL, never_ends, NULL) != 0)
+            _exit(1);
+        pthread_exit(NULL);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void a_process_is_alive_while_any_of_its_threads_is(void **state)
+{
+    pid_t pid = start_headless();
+    struct proc p = {0};
+
+    UNTIL(p.state == 'Z', {
+        sched_yield();
+        assert_int_equal(proc_read(pid, &p), 0);
+    });
+    assert_false(proc_is_dead(&p));
+    assert_int_equal(proc_lives(&p), 1);
+    assert_int_equal(proc_signal(&p, SIGKILL), 0);
+    UNTIL(proc_is_dead(&p), {
+        sched_yield();
+        assert_int_equal(proc_read(pid, &p), 0);
+    });
+    assert_int_equal(proc_lives(&p), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(proc_lives(&p), 0);
+}
+
+/* With room for `more` open files. */
+static void limit_files(int more, struct rlimit *before)
+{
+    int next = dup(STDOUT_FILENO);
+    struct rlimit limit;
+
+    assert_true(next >= 0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, before), 0);
+    limit = (struct rlimit){(rlim_t)(next + more), before->rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void what_cannot_be_looked_at_has_not_ended(void **state)
+{
+    struct proc_list all = {0}, tree = {0};
+    struct rlimit before;
+    struct proc self;
+    int listed, told, lives, sent;
+
+    assert_int_equal(proc_read(getpid(), &self), 0);
+    limit_files(1, &before); /* for /proc itself, and none for what is in there */
+    listed = proc_list_all(&all);
+    told = proc_list_tree(getppid(), &tree);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    limit_files(0, &before);
+    lives = proc_lives(&self);
+    sent = proc_signal(&self, 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(listed, -EMFILE);
+    assert_int_equal(told, -EMFILE);
+    assert_int_equal(all.procs.n + tree.procs.n, 0);
+    assert_int_equal(lives, -EMFILE);
+    assert_int_equal(sent, -EMFILE);
+}
+
 /* Children of children, and many of them: each once, parents before children, nobody else. */
 static void a_tree_is_listed_from_its_root(void **state)
 {
@@ -635,6 +718,8 @@ int main(void)
         cmocka_unit_test(stopped_and_dead_ranks_are_named),
         cmocka_unit_test(cpu_time_is_counted),
         cmocka_unit_test(io_that_may_not_be_read_is_unknown),
+        cmocka_unit_test(a_process_is_alive_while_any_of_its_threads_is),
+        cmocka_unit_test(what_cannot_be_looked_at_has_not_ended),
         cmocka_unit_test(a_tree_is_listed_from_its_root),
         cmocka_unit_test(an_environment_is_read_as_it_was_at_the_start),
         cmocka_unit_test(a_pid_that_was_given_away_is_not_signalled),

@@ -311,12 +311,20 @@ static int open_in(const struct fixture *f, const char *name, int flags)
     return fd;
 }
 
+static int at_number(int fd, int number)
+{
+    assert_return_code(dup2(fd, number), errno);
+    close(fd);
+    return number;
+}
+
 /* It reads the script, and what it has open for both may be anything. */
 static void of_srun_all_that_it_only_writes_counts(void **state)
 {
     struct fixture *f = *state;
     _cleanup_strbuf_ struct strbuf text = {0};
-    int fds[] = {open_in(f, "all.log", O_RDONLY), open_in(f, "late.log", O_WRONLY | O_CREAT),
+    int fds[] = {open_in(f, "all.log", O_RDONLY),
+                 at_number(open_in(f, "late.log", O_WRONLY | O_CREAT), 107),
                  open_in(f, "rw", O_RDWR | O_CREAT), open_in(f, "gone", O_WRONLY | O_CREAT),
                  open_in(f, "two\nlines", O_WRONLY | O_CREAT)};
     char name[17];
