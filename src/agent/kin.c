@@ -36,13 +36,16 @@ bool kin_of_cgroup(const char *text, uint32_t *ret_job)
     return false;
 }
 
-uid_t kin_user(pid_t pid)
+int kin_user(pid_t pid, uid_t *ret)
 {
     char path[32];
     struct stat st;
 
     STR_PRINTF(path, "/proc/%d", (int)pid);
-    return stat(path, &st) == 0 ? st.st_uid : (uid_t)-1;
+    if (stat(path, &st) < 0)
+        return -errno;
+    *ret = st.st_uid;
+    return 0;
 }
 
 static bool is_number(const struct proc_environ *env, const char *name, uint32_t *ret)
@@ -81,21 +84,31 @@ static void ask(struct look *l, const struct proc *p, uint32_t job)
     *VEC_PUSH(&l->jobs) = job;
 }
 
+/* Of one without an environment, or whose environment cannot be read. Gone meanwhile is gone; on
+ * its way out it has none any more, but still is. */
+static enum kin kin_without(const struct proc *p, bool read)
+{
+    struct proc now;
+    int r = proc_read(p->pid, &now);
+
+    if (r < 0)
+        return proc_is_absence(r) ? KIN_NONE : KIN_UNKNOWN;
+    if (now.start != p->start || proc_is_dead(&now))
+        return KIN_NONE;
+    return now.exiting ? KIN_EXITING : read ? KIN_NONE : KIN_UNKNOWN;
+}
+
 static void on_environ(void *ctx, size_t i, const struct proc_environ *env)
 {
     struct look *l = ctx;
     const struct proc *p = &l->asked.procs.v[i];
     struct kin_fact f = {.kin = KIN_NONE, .job = l->jobs.v[i]};
-    struct proc now;
 
     if (f.job > 0) {
         f.kin = KIN_JOB;
         f.by_cgroup = !env;
     } else if (!env || env->text.len == 0) {
-        /* Gone meanwhile is gone; on its way out it has no environment, but still is. */
-        bool there = proc_read(p->pid, &now) == 0 && now.start == p->start && !proc_is_dead(&now);
-
-        f.kin = there && now.exiting ? KIN_EXITING : there && !env ? KIN_UNKNOWN : KIN_NONE;
+        f.kin = kin_without(p, env);
     } else if (was_started_here(env, l->node) && is_number(env, "SLURM_JOB_ID", &f.job)) {
         f.kin = KIN_JOB;
     }

@@ -35,7 +35,7 @@ typedef void (*kin_fn)(void *ctx, const struct proc *p, const struct kin_fact *f
 void kin_look(const struct proc_list *processes, const char *node, bool restarts, kin_fn fn,
               void *ctx);
 
-/* The user whose process it is; (uid_t)-1 = it is gone. */
-uid_t kin_user(pid_t pid);
+/* The user whose process it is. -ENOENT, -ESRCH: it is gone. */
+int kin_user(pid_t pid, uid_t *ret);
 
 #endif

@@ -125,14 +125,7 @@ static void on_task(void *ctx, const struct node_message *from_plugin)
     keep(a, &m);
 }
 
-static void on_activity(void *ctx, const struct node_message *m)
-{
-    struct agent *a = ctx;
-
-    uplink_tell(a->uplink, node_message_to_json(m));
-}
-
-static bool on_logs(void *ctx, const struct node_message *m)
+static bool on_worth_now(void *ctx, const struct node_message *m)
 {
     struct agent *a = ctx;
 
@@ -242,7 +235,7 @@ static int open_uplink(struct agent *a)
 static int open_all(struct agent *a, struct err *e)
 {
     static const struct watch_handlers handlers = {
-        .activity = on_activity, .logs = on_logs, .gone = on_gone};
+        .activity = on_worth_now, .logs = on_worth_now, .gone = on_gone};
     struct tunnels_config tunnels = {
         .node = a->settings.node, .port = a->settings.port, .spawner = a->settings.spawner};
     char attempts[PATH_MAX];

@@ -34,17 +34,13 @@
 #define SRUN_FILES    64 /* that are told of one srun */
 
 struct attempt {
-    uint32_t job, restart;
+    struct attempt_id id;
     VEC(uint64_t) told; /* hashes of paths */
     bool full;          /* said so */
 };
 
-struct asked {
-    uint32_t job, restart;
-};
-
 struct found {
-    struct asked whose;
+    struct attempt_id whose;
     unsigned writers;
     uint64_t hash;
     char *path;
@@ -63,7 +59,7 @@ struct outputs {
     void *ctx;
     VEC(struct attempt) attempts;
     VEC(pid_t) pids;
-    VEC(struct asked) asked; /* for each of them */
+    VEC(struct attempt_id) asked; /* for each of them */
     VEC(struct found) found;
 };
 
@@ -155,17 +151,12 @@ int outputs_read(pid_t pid, struct strbuf *ret)
 
 /* ---- of all ---- */
 
-static bool is_same(const struct asked *a, const struct asked *b)
-{
-    return a->job == b->job && a->restart == b->restart;
-}
-
-static void note(struct outputs *o, const struct asked *whose, const char *path, size_t len)
+static void note(struct outputs *o, const struct attempt_id *whose, const char *path, size_t len)
 {
     uint64_t hash = hash_bytes(HASH_INIT, path, len);
 
     VEC_FOREACH (&o->found, f) {
-        if (f->hash == hash && is_same(&f->whose, whose)) {
+        if (f->hash == hash && attempt_id_is(&f->whose, whose)) {
             f->writers++;
             return;
         }
@@ -202,21 +193,22 @@ static int by_writers(const void *a, const void *b)
         return x->whose.job < y->whose.job ? -1 : 1;
     if (x->whose.restart != y->whose.restart)
         return x->whose.restart < y->whose.restart ? -1 : 1;
+    if (x->whose.user != y->whose.user)
+        return x->whose.user < y->whose.user ? -1 : 1;
     if (x->writers != y->writers)
         return x->writers > y->writers ? -1 : 1;
     return strcmp(x->path, y->path);
 }
 
-static struct attempt *get_attempt(struct outputs *o, const struct asked *whose)
+static struct attempt *get_attempt(struct outputs *o, const struct attempt_id *whose)
 {
     struct attempt *a;
 
     VEC_FOREACH (&o->attempts, known)
-        if (known->job == whose->job && known->restart == whose->restart)
+        if (attempt_id_is(&known->id, whose))
             return known;
     a = VEC_PUSH(&o->attempts);
-    a->job = whose->job;
-    a->restart = whose->restart;
+    a->id = *whose;
     return a;
 }
 
@@ -230,7 +222,7 @@ static bool is_told(const struct attempt *a, uint64_t hash)
 
 static void tell_batch(struct outputs *o, struct batch *b)
 {
-    if (b->n > 0 && o->fn(o->ctx, b->attempt->job, b->attempt->restart, &b->paths)) {
+    if (b->n > 0 && o->fn(o->ctx, &b->attempt->id, &b->paths)) {
         for (size_t i = 0; i < b->n; i++)
             *VEC_PUSH(&b->attempt->told) = b->hashes[i];
     }
@@ -244,7 +236,7 @@ static bool has_room(struct attempt *a, size_t waiting)
         return true;
     if (!a->full)
         log_warning("job %" PRIu32 " writes to more than %d files here: the others are not told",
-                    a->job, OUTPUTS_MAX);
+                    a->id.job, OUTPUTS_MAX);
     a->full = true;
     return false;
 }
@@ -267,7 +259,7 @@ static void tell_all(struct outputs *o)
     if (o->found.n > 1)
         qsort(o->found.v, o->found.n, sizeof(o->found.v[0]), by_writers);
     VEC_FOREACH (&o->found, f) {
-        if (f == o->found.v || !is_same(&f->whose, &f[-1].whose)) {
+        if (f == o->found.v || !attempt_id_is(&f->whose, &f[-1].whose)) {
             tell_batch(o, &b);
             b.attempt = get_attempt(o, &f->whose);
         }
@@ -276,12 +268,12 @@ static void tell_all(struct outputs *o)
     tell_batch(o, &b);
 }
 
-void outputs_ask(struct outputs *o, uint32_t job, uint32_t restart, pid_t pid)
+void outputs_ask(struct outputs *o, const struct attempt_id *whose, pid_t pid)
 {
     if (o->pids.n >= PROCESSES_MAX)
         return;
     *VEC_PUSH(&o->pids) = pid;
-    *VEC_PUSH(&o->asked) = (struct asked){job, restart};
+    *VEC_PUSH(&o->asked) = *whose;
 }
 
 void outputs_look(struct outputs *o)
@@ -300,12 +292,12 @@ void outputs_repeat(struct outputs *o)
         a->told.n = 0;
 }
 
-void outputs_forget(struct outputs *o, uint32_t job, uint32_t restart)
+void outputs_forget(struct outputs *o, const struct attempt_id *whose)
 {
     for (size_t i = o->attempts.n; i-- > 0;) {
         struct attempt *a = &o->attempts.v[i];
 
-        if (a->job != job || a->restart != restart)
+        if (!attempt_id_is(&a->id, whose))
             continue;
         VEC_DONE(&a->told);
         VEC_REMOVE(&o->attempts, i);

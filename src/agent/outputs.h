@@ -4,6 +4,7 @@
 
 /* Which files the processes of attempts write their output to. None of them is ever opened here. */
 
+#include "agent/attempt_id.h"
 #include "base/str.h"
 #include "wire/node_message.h"
 
@@ -14,20 +15,20 @@
 struct outputs;
 
 /* Files that were not told yet. Whether they could be told; else they come again. */
-typedef bool (*outputs_fn)(void *ctx, uint32_t job, uint32_t restart, const struct node_paths *p);
+typedef bool (*outputs_fn)(void *ctx, const struct attempt_id *whose, const struct node_paths *p);
 
 struct outputs *outputs_new(outputs_fn fn, void *ctx);
 struct outputs *outputs_free(struct outputs *o);
 
 /* A process of the attempt, to be looked at. */
-void outputs_ask(struct outputs *o, uint32_t job, uint32_t restart, pid_t pid);
+void outputs_ask(struct outputs *o, const struct attempt_id *whose, pid_t pid);
 /* Looks at those that were asked for; of each attempt, the files that most of them write to are
  * told first. It takes a second at most. */
 void outputs_look(struct outputs *o);
 
 /* All is told again by the next look. */
 void outputs_repeat(struct outputs *o);
-void outputs_forget(struct outputs *o, uint32_t job, uint32_t restart);
+void outputs_forget(struct outputs *o, const struct attempt_id *whose);
 
 /* Its files, each with its NUL. As outputs_look() has it read aside. */
 int outputs_read(pid_t pid, struct strbuf *ret);

@@ -47,23 +47,24 @@
 
 struct step {
     struct watch *watch;
-    uint32_t job, restart;
+    struct attempt_id of;
     struct proc stepd;
     struct activity *activity;
+    bool untold; /* something of its last look could not be told */
 };
 
 /* Until GONE was told of it. */
 struct attempt {
-    uint32_t job, restart;
-    uid_t user;
+    struct attempt_id id;
     struct proc_list seen; /* below its slurmstepds, when these were last looked at */
     bool lives;            /* by the present look */
-    uint64_t left;         /* when it was first seen without a step, as struct proc has it; 0 */
+    bool active;           /* ... and not by somebody who may be of it and exits */
+    uint64_t left;         /* as struct proc has it: who exits and began later is not of it; 0 */
 };
 
 /* One look at all steps of an attempt: for whether it works, they count together. */
 struct sum {
-    uint32_t job, restart;
+    struct attempt_id of;
     struct signal signal;
 };
 
@@ -83,6 +84,7 @@ struct watch {
     VEC(struct step *) steps;
     VEC(struct attempt) attempts;
     VEC(struct guest) guests; /* oldest first */
+    bool recovered;           /* the steps that were there before us are known */
     uint64_t missed;
     VEC(struct sum) sums;
     struct outputs *outputs;
@@ -92,21 +94,22 @@ struct watch {
 };
 
 static struct node_message message_of(const struct watch *w, enum node_message_kind kind,
-                                      uint32_t job, uint32_t restart)
+                                      const struct attempt_id *of)
 {
-    struct node_message m = {.kind = kind, .time_us = now_us(), .job = job, .restart = restart};
+    struct node_message m = {
+        .kind = kind, .time_us = now_us(), .job = of->job, .restart = of->restart, .uid = of->user};
 
     STR_COPY(m.node, w->node);
     return m;
 }
 
-static void tell_activity(struct watch *w, uint32_t job, uint32_t restart, const struct signal *s)
+static bool tell_activity(struct watch *w, const struct attempt_id *of, const struct signal *s)
 {
-    struct node_message m = message_of(w, NODE_MESSAGE_ACTIVITY, job, restart);
+    struct node_message m = message_of(w, NODE_MESSAGE_ACTIVITY, of);
 
     m.signal = *s;
     STR_COPY(m.signal.who.node, w->node);
-    w->handlers.activity(w->ctx, &m);
+    return w->handlers.activity(w->ctx, &m);
 }
 
 static void add_to(struct activity_fact *sum, const struct activity_fact *f)
@@ -125,16 +128,16 @@ static void on_signal(void *ctx, const struct signal *s)
     struct watch *w = step->watch;
 
     if (s->kind != SIGNAL_ACTIVITY || s->who.rank != RANK_NONE) {
-        tell_activity(w, step->job, step->restart, s);
+        step->untold |= !tell_activity(w, &step->of, s);
         return;
     }
     VEC_FOREACH (&w->sums, sum) {
-        if (sum->job == step->job && sum->restart == step->restart) {
+        if (attempt_id_is(&sum->of, &step->of)) {
             add_to(&sum->signal.activity, &s->activity);
             return;
         }
     }
-    *VEC_PUSH(&w->sums) = (struct sum){step->job, step->restart, *s};
+    *VEC_PUSH(&w->sums) = (struct sum){step->of, *s};
 }
 
 static struct step *step_free(struct step *s)
@@ -144,17 +147,10 @@ static struct step *step_free(struct step *s)
     return NULL;
 }
 
-static bool is_same_process(const struct proc *p)
-{
-    struct proc now;
-
-    return proc_read(p->pid, &now) == 0 && now.start == p->start && !proc_is_dead(&now);
-}
-
-static bool has_step(const struct watch *w, uint32_t job, uint32_t restart)
+static bool has_step(const struct watch *w, const struct attempt_id *of)
 {
     VEC_FOREACH (&w->steps, s) {
-        if ((*s)->job == job && (*s)->restart == restart)
+        if (attempt_id_is(&(*s)->of, of))
             return true;
     }
     return false;
@@ -162,7 +158,7 @@ static bool has_step(const struct watch *w, uint32_t job, uint32_t restart)
 
 static void set_timer(struct watch *w)
 {
-    bool busy = w->steps.n > 0 || w->attempts.n > 0;
+    bool busy = w->steps.n > 0 || w->attempts.n > 0 || !w->recovered;
     int on = SD_EVENT_OFF;
 
     sd_event_source_get_enabled(w->timer, &on);
@@ -174,10 +170,10 @@ static void set_timer(struct watch *w)
 
 /* The attempts */
 
-static struct attempt *find_attempt(const struct watch *w, uint32_t job, uint32_t restart)
+static struct attempt *find_attempt(const struct watch *w, const struct attempt_id *id)
 {
     VEC_FOREACH (&w->attempts, a) {
-        if (a->job == job && a->restart == restart)
+        if (attempt_id_is(&a->id, id))
             return a;
     }
     return NULL;
@@ -189,8 +185,8 @@ static int write_attempts(const struct watch *w, int fd)
 
     strbuf_adds(&text, HEAD);
     VEC_FOREACH (&w->attempts, a)
-        strbuf_addf(&text, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n", a->job, a->restart,
-                    (uint32_t)a->user);
+        strbuf_addf(&text, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n", a->id.job, a->id.restart,
+                    (uint32_t)a->id.user);
     return write(fd, text.s, text.len) == (ssize_t)text.len ? 0 : -ENOSPC;
 }
 
@@ -207,14 +203,14 @@ static void keep_attempts(const struct watch *w)
 }
 
 /* NULL = there are too many. */
-static struct attempt *get_attempt(struct watch *w, uint32_t job, uint32_t restart, uid_t user)
+static struct attempt *get_attempt(struct watch *w, const struct attempt_id *id)
 {
-    struct attempt *a = find_attempt(w, job, restart);
+    struct attempt *a = find_attempt(w, id);
 
     if (a || w->attempts.n >= WATCH_ATTEMPTS_MAX)
         return a;
     a = VEC_PUSH(&w->attempts);
-    *a = (struct attempt){.job = job, .restart = restart, .user = user};
+    *a = (struct attempt){.id = *id};
     return a;
 }
 
@@ -228,40 +224,58 @@ static void recall_attempts(struct watch *w)
         return;
     while (fgets(line, sizeof(line), f) &&
            sscanf(line, "%" SCNu32 " %" SCNu32 " %" SCNu32, &job, &restart, &user) == 3 && job > 0)
-        get_attempt(w, job, restart, (uid_t)user);
+        get_attempt(w, &(struct attempt_id){job, restart, (uid_t)user});
 }
 
 /* The steps */
 
+static bool is_seen(const struct attempt *a, const struct proc *p)
+{
+    VEC_FOREACH (&a->seen.procs, s)
+        if (s->pid == p->pid && s->start == p->start)
+            return true;
+    return false;
+}
+
+static void add_seen(struct watch *w, const struct step *s, const struct proc_list *list)
+{
+    struct attempt *a = find_attempt(w, &s->of);
+
+    VEC_FOREACH (&list->procs, p) {
+        if (a && !is_seen(a, p))
+            *VEC_PUSH(&a->seen.procs) = *p;
+    }
+}
+
 static void end_step(struct watch *w, size_t i)
 {
+    _cleanup_proc_list_ struct proc_list last = {0};
     struct step *s = w->steps.v[i];
-    struct attempt *a = find_attempt(w, s->job, s->restart);
 
-    if (a)
-        activity_processes(s->activity, &a->seen);
+    activity_processes(s->activity, &last);
+    add_seen(w, s, &last);
     VEC_REMOVE(&w->steps, i);
     step_free(s);
 }
 
-/* Whether its slurmstepd lives still. What it had below it is of others once it is gone, perhaps in
- * the middle of this look: then the last one counts. */
+/* Whether its slurmstepd lives still, or may. What it had below it is of others once it is gone,
+ * perhaps in the middle of this look: then the last one counts. */
 static bool sample_step(struct watch *w, struct step *s)
 {
     _cleanup_proc_list_ struct proc_list before = {0};
-    struct attempt *a = find_attempt(w, s->job, s->restart);
+    int lives;
 
-    if (!is_same_process(&s->stepd))
+    if (proc_lives(&s->stepd) == 0)
         return false;
     activity_processes(s->activity, &before);
     activity_sample(s->activity, s->stepd.pid, mono_us(), 4 * w->every);
-    if (is_same_process(&s->stepd))
-        return true;
-    VEC_FOREACH (&before.procs, p) {
-        if (a)
-            *VEC_PUSH(&a->seen.procs) = *p;
-    }
-    return false;
+    if (s->untold) /* then what still holds is told with the next */
+        activity_forget(s->activity);
+    s->untold = false;
+    lives = proc_lives(&s->stepd);
+    if (lives <= 0)
+        add_seen(w, s, &before);
+    return lives != 0;
 }
 
 static void sample_steps(struct watch *w)
@@ -296,17 +310,25 @@ static const struct step *step_above(const struct watch *w, const struct proc_li
     return NULL;
 }
 
-/* Somebody always exits, so of those only such count as began before the last slurmstepd was gone:
- * who began later was begun by a process that is seen itself. */
+static bool may_be_of_user(uid_t user, const struct proc *p)
+{
+    uid_t owner;
+    int r = kin_user(p->pid, &owner);
+
+    return r < 0 ? !proc_is_absence(r) : owner == user;
+}
+
+/* Somebody always exits, so of those only such count as began before the last process that was of
+ * the attempt beyond doubt was gone: who began later was begun by none of it. */
 static bool may_be_of(const struct attempt *a, const struct proc *p, const struct kin_fact *f)
 {
     switch (f->kin) {
     case KIN_JOB:
-        return f->job == a->job;
+        return f->job == a->id.job;
     case KIN_EXITING:
-        return p->start <= a->left && kin_user(p->pid) == a->user;
+        return p->start <= a->left && may_be_of_user(a->id.user, p);
     case KIN_UNKNOWN:
-        return kin_user(p->pid) == a->user;
+        return may_be_of_user(a->id.user, p);
     case KIN_NONE:
         break;
     }
@@ -317,8 +339,12 @@ static void on_kin(void *ctx, const struct proc *p, const struct kin_fact *f)
 {
     struct watch *w = ctx;
 
-    VEC_FOREACH (&w->attempts, a)
-        a->lives = a->lives || may_be_of(a, p, f);
+    VEC_FOREACH (&w->attempts, a) {
+        if (a->active || !may_be_of(a, p, f))
+            continue;
+        a->lives = true;
+        a->active = f->kin != KIN_EXITING;
+    }
 }
 
 /* Those that are left of what was seen of it. */
@@ -327,7 +353,7 @@ static bool sift_seen(struct attempt *a)
     size_t kept = 0;
 
     VEC_FOREACH (&a->seen.procs, p)
-        if (is_same_process(p))
+        if (proc_lives(p) != 0)
             a->seen.procs.v[kept++] = *p;
     a->seen.procs.n = kept;
     return kept > 0;
@@ -339,12 +365,11 @@ static int mark_living(struct watch *w)
     bool any = false;
 
     VEC_FOREACH (&w->attempts, a) {
-        a->lives = has_step(w, a->job, a->restart);
-        if (a->lives)
-            a->left = 0;
-        else if (a->left == 0)
+        if (a->active || a->left == 0)
             a->left = proc_clock();
-        a->lives = sift_seen(a) || a->lives;
+        a->active = has_step(w, &a->id);
+        a->active = sift_seen(a) || a->active;
+        a->lives = a->active;
         any |= !a->lives;
     }
     return any ? 0 : -EAGAIN;
@@ -357,6 +382,8 @@ static int look_for_kin(struct watch *w)
 
     if (r < 0)
         return r;
+    if (all.hidden > 0)
+        return -EPERM;
     VEC_FOREACH (&all.procs, p) {
         if (!step_above(w, &all, p))
             *VEC_PUSH(&others.procs) = *p;
@@ -380,7 +407,7 @@ static void note_guest(struct watch *w, uid_t user)
 bool watch_has_user(const struct watch *w, uid_t user)
 {
     VEC_FOREACH (&w->attempts, a)
-        if (a->user == user)
+        if (a->id.user == user)
             return true;
     VEC_FOREACH (&w->guests, g)
         if (g->user == user && mono_us() < g->left + GUEST_FOR)
@@ -392,18 +419,23 @@ static void look_for_gone(struct watch *w)
 {
     size_t before = w->attempts.n;
 
-    if (mark_living(w) < 0 || look_for_kin(w) < 0)
+    if (!w->recovered || mark_living(w) < 0)
         return;
+    if (look_for_kin(w) < 0) {
+        VEC_FOREACH (&w->attempts, a)
+            a->active = true; /* for all we know */
+        return;
+    }
     for (size_t i = w->attempts.n; i-- > 0;) {
         struct attempt a = w->attempts.v[i];
-        struct node_message m = message_of(w, NODE_MESSAGE_GONE, a.job, a.restart);
+        struct node_message m = message_of(w, NODE_MESSAGE_GONE, &a.id);
 
         if (a.lives)
             continue;
-        note_guest(w, a.user);
+        note_guest(w, a.id.user);
         proc_list_done(&a.seen);
         VEC_REMOVE(&w->attempts, i);
-        outputs_forget(w->outputs, a.job, a.restart);
+        outputs_forget(w->outputs, &a.id);
         w->handlers.gone(w->ctx, &m);
     }
     if (w->attempts.n < before)
@@ -412,10 +444,10 @@ static void look_for_gone(struct watch *w)
 
 /* Where they write */
 
-static bool on_outputs(void *ctx, uint32_t job, uint32_t restart, const struct node_paths *paths)
+static bool on_outputs(void *ctx, const struct attempt_id *whose, const struct node_paths *paths)
 {
     struct watch *w = ctx;
-    struct node_message m = message_of(w, NODE_MESSAGE_LOGS, job, restart);
+    struct node_message m = message_of(w, NODE_MESSAGE_LOGS, whose);
 
     m.paths = *paths;
     return w->handlers.logs(w->ctx, &m);
@@ -435,7 +467,7 @@ static void look_with_samples(struct watch *w)
 
         activity_processes((*s)->activity, &below);
         VEC_FOREACH (&below.procs, p)
-            outputs_ask(w->outputs, (*s)->job, (*s)->restart, p->pid);
+            outputs_ask(w->outputs, &(*s)->of, p->pid);
     }
     look_for_outputs(w);
 }
@@ -451,7 +483,7 @@ static void look_between_samples(struct watch *w)
         const struct step *s = step_above(w, &all, p);
 
         if (s && s->stepd.pid != p->pid && !proc_is_dead(p))
-            outputs_ask(w->outputs, s->job, s->restart, p->pid);
+            outputs_ask(w->outputs, &s->of, p->pid);
     }
     look_for_outputs(w);
 }
@@ -479,32 +511,30 @@ static void look_for_outputs_soon(struct watch *w)
 void watch_repeat(struct watch *w)
 {
     outputs_repeat(w->outputs);
+    VEC_FOREACH (&w->steps, s)
+        activity_forget((*s)->activity);
     if (w->steps.n > 0)
         look_for_outputs_soon(w);
 }
 
-static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
-{
-    struct watch *w = userdata;
-
-    sample_steps(w);
-    VEC_FOREACH (&w->sums, sum)
-        tell_activity(w, sum->job, sum->restart, &sum->signal);
-    w->sums.n = 0;
-    look_with_samples(w);
-    look_for_gone(w);
-    set_timer(w);
-    return 0;
-}
-
-/* The slurmstepd that has started the task: anybody can call a program so, but not as root.
- * Debian's is "slurmstepd-wlm". */
-static bool find_stepd(pid_t task, struct proc *ret)
+/* The slurmstepd that has started the task, 0 if it was none: anybody can call a program so, but
+ * not as root. Debian's is "slurmstepd-wlm". */
+static int find_stepd(pid_t task, struct proc *ret)
 {
     struct proc p;
+    uid_t user;
+    int r = proc_read(task, &p);
 
-    return proc_read(task, &p) == 0 && proc_read(p.ppid, ret) == 0 &&
-           str_startswith(ret->comm, STEPD) && kin_user(ret->pid) == 0;
+    if (r == 0)
+        r = proc_read(p.ppid, ret);
+    if (r < 0)
+        return proc_is_absence(r) ? 0 : r;
+    if (!str_startswith(ret->comm, STEPD))
+        return 0;
+    r = kin_user(ret->pid, &user);
+    if (r < 0)
+        return proc_is_absence(r) ? 0 : r;
+    return user == 0;
 }
 
 static bool has_stepd(const struct watch *w, const struct proc *stepd)
@@ -516,15 +546,14 @@ static bool has_stepd(const struct watch *w, const struct proc *stepd)
     return false;
 }
 
-static void add_step(struct watch *w, uint32_t job, uint32_t restart, uid_t user,
-                     const struct proc *stepd)
+static void add_step(struct watch *w, const struct attempt_id *of, const struct proc *stepd)
 {
-    bool known = find_attempt(w, job, restart);
+    bool known = find_attempt(w, of);
     struct step *s;
 
     if (has_stepd(w, stepd))
         return;
-    if (w->steps.n >= WATCH_STEPS_MAX || !get_attempt(w, job, restart, user)) {
+    if (w->steps.n >= WATCH_STEPS_MAX || !get_attempt(w, of)) {
         w->missed++;
         return;
     }
@@ -532,8 +561,7 @@ static void add_step(struct watch *w, uint32_t job, uint32_t restart, uid_t user
         keep_attempts(w);
     s = xnew(struct step);
     s->watch = w;
-    s->job = job;
-    s->restart = restart;
+    s->of = *of;
     s->stepd = *stepd;
     s->activity = activity_new(on_signal, s);
     activity_sample(s->activity, stepd->pid, mono_us(), 4 * w->every);
@@ -543,23 +571,29 @@ static void add_step(struct watch *w, uint32_t job, uint32_t restart, uid_t user
 
 void watch_task(struct watch *w, const struct node_message *m)
 {
+    const struct attempt_id of = {m->job, m->restart, m->uid};
     struct proc stepd;
+    int r = find_stepd((pid_t)m->task.pid, &stepd);
 
-    if (!find_stepd((pid_t)m->task.pid, &stepd))
-        return;
-    add_step(w, m->job, m->restart, m->task.uid, &stepd);
+    if (r < 0) {
+        w->recovered = false; /* it is looked for with the next sample */
+        set_timer(w);
+    }
+    if (r > 0)
+        add_step(w, &of, &stepd);
     if (w->steps.n > 0)
         look_for_outputs_soon(w);
 }
 
-/* Its environment cannot be read: the last attempt of the job that is known. */
-static bool recall_restart(const struct watch *w, uint32_t job, uint32_t *ret)
+/* Its environment cannot be read: the user's last attempt of the job that is known. */
+static bool recall_restart(const struct watch *w, struct attempt_id *of)
 {
     bool found = false;
 
     VEC_FOREACH (&w->attempts, a) {
-        if (a->job == job && (!found || a->restart > *ret)) {
-            *ret = a->restart;
+        if (a->id.job == of->job && a->id.user == of->user &&
+            (!found || a->id.restart > of->restart)) {
+            of->restart = a->id.restart;
             found = true;
         }
     }
@@ -569,34 +603,61 @@ static bool recall_restart(const struct watch *w, uint32_t job, uint32_t *ret)
 static void on_task(void *ctx, const struct proc *task, const struct kin_fact *f)
 {
     struct watch *w = ctx;
-    uint32_t restart = f->restart;
+    struct attempt_id of = {f->job, f->restart, 0};
     struct proc stepd;
+    int r = f->kin == KIN_JOB ? find_stepd(task->pid, &stepd) : 0;
 
-    if (f->kin != KIN_JOB || !find_stepd(task->pid, &stepd))
-        return;
-    if (!f->by_cgroup || recall_restart(w, f->job, &restart))
-        add_step(w, f->job, restart, kin_user(task->pid), &stepd);
-    else
-        w->missed++;
+    if (r > 0) {
+        r = kin_user(task->pid, &of.user);
+        if (r == 0 && (!f->by_cgroup || recall_restart(w, &of)))
+            add_step(w, &of, &stepd);
+        else if (r == 0)
+            w->missed++;
+    }
+    w->recovered &= r >= 0 || proc_is_absence(r);
+}
+
+/* Those that run already. What could not be looked at is looked at with the next sample, and of
+ * nothing is said before that it is gone. */
+static void find_steps(struct watch *w)
+{
+    _cleanup_proc_list_ struct proc_list all = {0}, tasks = {0};
+
+    w->recovered = proc_list_all(&all) == 0 && all.hidden == 0;
+    VEC_FOREACH (&all.procs, p) {
+        struct proc stepd;
+        int r = proc_is_dead(p) ? 0 : find_stepd(p->pid, &stepd);
+
+        if (r > 0 && !has_stepd(w, &stepd))
+            *VEC_PUSH(&tasks.procs) = *p;
+        w->recovered &= r >= 0;
+    }
+    kin_look(&tasks, w->node, true, on_task, w);
+    set_timer(w);
+    if (w->steps.n > 0)
+        look_for_outputs_soon(w);
+}
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    struct watch *w = userdata;
+
+    if (!w->recovered)
+        find_steps(w);
+    sample_steps(w);
+    VEC_FOREACH (&w->sums, sum)
+        tell_activity(w, &sum->of, &sum->signal);
+    w->sums.n = 0;
+    look_with_samples(w);
+    look_for_gone(w);
+    set_timer(w);
+    return 0;
 }
 
 void watch_recover(struct watch *w)
 {
-    _cleanup_proc_list_ struct proc_list all = {0}, tasks = {0};
-
     recall_attempts(w);
-    set_timer(w);
-    if (proc_list_all(&all) < 0)
-        return;
-    VEC_FOREACH (&all.procs, p) {
-        struct proc stepd;
-
-        if (!proc_is_dead(p) && find_stepd(p->pid, &stepd))
-            *VEC_PUSH(&tasks.procs) = *p;
-    }
-    kin_look(&tasks, w->node, true, on_task, w);
-    if (w->steps.n > 0)
-        look_for_outputs_soon(w);
+    find_steps(w);
 }
 
 uint64_t watch_missed(const struct watch *w)
@@ -620,6 +681,7 @@ struct watch *watch_new(sd_event *event, const char *node, const char *path, use
     w->every = every;
     w->handlers = *handlers;
     w->ctx = ctx;
+    w->recovered = true;
     w->outputs_at = -OUTPUT_PAUSE;
     w->outputs = outputs_new(on_outputs, w);
     if (timer_new(event, on_output_timer, w, &w->output_timer) < 0 ||

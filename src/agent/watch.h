@@ -15,9 +15,10 @@
 #define WATCH_ATTEMPTS_MAX 1024
 
 struct watch_handlers {
-    void (*activity)(void *ctx, const struct node_message *m); /* worth telling now */
-    bool (*logs)(void *ctx, const struct node_message *m);     /* false: they could not be told */
-    void (*gone)(void *ctx, const struct node_message *m);     /* must be told */
+    /* Worth telling now. false: it could not be told. */
+    bool (*activity)(void *ctx, const struct node_message *m);
+    bool (*logs)(void *ctx, const struct node_message *m);
+    void (*gone)(void *ctx, const struct node_message *m); /* must be told */
 };
 
 struct watch;
@@ -36,7 +37,8 @@ void watch_task(struct watch *w, const struct node_message *m);
  * them. */
 void watch_recover(struct watch *w);
 
-/* Whoever listens knows of no log any more. */
+/* Whoever listens may have missed what was told: logs, and ranks that are stopped, blocked or dead,
+ * are told again. */
 void watch_repeat(struct watch *w);
 
 /* Whether a job of that user runs here, or did so within the last minutes. */

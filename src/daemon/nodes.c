@@ -90,8 +90,8 @@ static int not_yet(const struct node_watch *w, const struct node_message *m)
 }
 
 /* Which attempt a message is about: 0; -EAGAIN: core has not seen it yet; -ESTALE: it is over, or
- * of a job that is not watched; -EPERM: the node has no part in it. Who is root on a node is so on
- * that node alone. */
+ * of a job that is not watched; -EPERM: the node has no part in it, or the processes are another
+ * user's, who has called them so. Who is root on a node is so on that node alone. */
 static int attempt_of(const struct node_watch *w, const struct node_message *m,
                       const struct sched_job **ret, const struct job **ret_job)
 {
@@ -105,7 +105,7 @@ static int attempt_of(const struct node_watch *w, const struct node_message *m,
         return -ESTALE;
     if (!j || r->restarts != m->restart || j->attempt.number != m->restart + 1)
         return not_yet(w, m);
-    if (!hostlist_has(r->nodes, m->node))
+    if (!hostlist_has(r->nodes, m->node) || m->uid != r->uid)
         return -EPERM;
     *ret = r;
     *ret_job = j;
@@ -292,7 +292,7 @@ static bool take(struct node_watch *w, const struct node_message *m, const struc
     *ret_known = attempt_of(w, m, &record, &j);
     if (*ret_known == -EPERM) {
         w->foreign++;
-        say_ignored(w, m, "the job does not run there");
+        say_ignored(w, m, "the job does not run there, or is another user's");
     }
     if (*ret_known < 0)
         return true;

@@ -51,7 +51,8 @@ static const struct job *attempt_of(const struct vacated *v, const struct node_m
     const struct sched_job *r = sched_watch_find(v->d->sched, m->job, &key);
     const struct job *j = r && *key ? model_job(pump_model(v->d->pump), key) : NULL;
 
-    return j && j->attempt.number == m->restart + 1 && m->time_us > j->attempt.started - CLOCK_SLACK
+    return j && r->uid == m->uid && j->attempt.number == m->restart + 1 &&
+                   m->time_us > j->attempt.started - CLOCK_SLACK
                ? j
                : NULL;
 }

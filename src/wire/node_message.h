@@ -36,7 +36,6 @@ struct node_task {
     uint32_t rank, tasks; /* in the step */
     int32_t local;        /* on the node; -1 unknown */
     int64_t pid;
-    uint32_t uid;
     int32_t status; /* as wait(2) gives it, of NODE_MESSAGE_EXIT */
 };
 
@@ -65,6 +64,7 @@ struct node_message {
     usec_t time_us;           /* the node's clock */
     uint32_t job;             /* the scheduler's number; 0 in a heartbeat and of a reader */
     uint32_t restart;         /* START, EXIT: see docs/AGENT.md, the user may have changed it */
+    uint32_t uid;             /* whose processes they are; not in a heartbeat or of a reader */
     char step[NODE_STEP_LEN]; /* START, EXIT */
     union {
         struct node_task task;

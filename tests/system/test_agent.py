@@ -245,7 +245,7 @@ class Impostor:
         self.word = json.loads(self.file.readline())["word"]
 
     def seal(self, node="n1", number=1, **members):
-        body = {"v": 1, "kind": "gone", "job": 13, "restart": 0, "node": node, "time": 1}
+        body = {"v": 1, "kind": "gone", "job": 13, "restart": 0, "uid": 1000, "node": node, "time": 1}
         text = json.dumps({"v": 1, "word": self.word, "node": node, "origin": 1, "id": number, "body": body, **members})
         ids = {} if self.user is None else {"user": self.user, "group": self.user, "extra_groups": []}
         done = subprocess.run([str(SEAL.resolve()), *map(str, self.place.seal)], text=True, capture_output=True, check=True,
@@ -359,9 +359,14 @@ def test_a_key_that_others_can_read_is_none(place):
     assert (done.returncode, "chmod 600" in done.stderr) == (1, True)
 
 
+def stat(pid):
+    """From the third of its fields on: state, parent..."""
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+
+
 def usage(pid):
     """(CPU seconds, resident bytes) of a process."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    fields = stat(pid)
     ticks = int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -384,12 +389,12 @@ NODE = f"node-{os.getpid()}"  # jobs of other tests on this machine are not of i
 class Step:
     """What slurmstepd is to the agent: a process of root's of that name, and a task of a job below it."""
 
-    def __init__(self, place, job, restart=0, uid=0, out="/dev/null"):
+    def __init__(self, place, job, restart=0, uid=0, out="/dev/null", command=()):
         self.place, self.job, self.restart = place, job, restart
-        self.stepd = place.start("/usr/bin/python3", "-c", STEPD, job, restart, NODE, uid, out).process
+        self.stepd = place.start("/usr/bin/python3", "-c", STEPD, job, restart, NODE, uid, out, *command).process
         await_true("a task and its child", lambda: len(place.programs[-1].out.lines) == 2, 10, 0.02)
         pids = {int(line) for line in place.programs[-1].out.lines}
-        self.task = next(p for p in pids if self.parent(p) == self.stepd.pid)
+        self.task = next(p for p in pids if int(stat(p)[1]) == self.stepd.pid)
         self.orphan = (pids - {self.task}).pop()
         place.pids |= pids
         await_true("both programs", lambda: all(
@@ -397,14 +402,11 @@ class Step:
         place.send(json.dumps({"v": 1, "kind": "start", "job": job, "restart": restart, "step": "0", "node": "", "rank": 0,
                                "local": 0, "tasks": 1, "pid": self.task, "uid": uid, "time": 1}))
 
-    @staticmethod
-    def parent(pid):
-        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-
-    def end(self, *, orphan=True):
+    def end(self, *, task=True, orphan=True):
         self.stepd.kill()
         self.stepd.wait()
-        os.kill(self.task, signal.SIGKILL)
+        if task:
+            os.kill(self.task, signal.SIGKILL)
         if orphan:
             os.kill(self.orphan, signal.SIGKILL)
 
@@ -445,6 +447,51 @@ def test_the_next_attempt_keeps_no_earlier_one_alive(place):
     await_true("the first is gone", lambda: gone(listener) == [(42, 0)], 10, 0.02)
     second.end()
     await_true("the second is gone", lambda: gone(listener) == [(42, 0), (42, 1)], 10, 0.02)
+
+
+def test_a_step_of_another_user_is_another_attempt(place):
+    """It calls itself by the same job's number, and the agent finds it by its environment alone."""
+    listener = place.listener()
+    agent = place.agent(listener.port, NODE, "--sample", "100ms")
+    place.ready()
+    first, other = Step(place, 42, uid=65534), Step(place, 42, uid=65533)
+    started(listener, 42)
+    agent.process.kill()
+    agent.process.wait()
+    (place.folder / "spool.attempts").unlink()
+    place.agent(listener.port, NODE, "--sample", "100ms")
+
+    def told(kind):
+        messages = (json.loads(line).get("message", {}) for line in list(listener.out.lines))
+        return [m["uid"] for m in messages if m.get("kind") == kind]
+
+    await_true("what both do", lambda: {65533, 65534} <= set(told("activity")), 10, 0.02)
+    first.end()
+    await_true("the first is gone", lambda: told("gone") == [65534], 10, 0.02)
+    other.end()
+    await_true("the other is gone", lambda: told("gone") == [65534, 65533], 10, 0.02)
+
+
+def test_a_killed_process_with_a_thread_that_is_stuck_is_not_gone(place):
+    """As after SIGKILL, when one thread is stuck in a driver: the first one is dead."""
+    headless = ("import ctypes, threading, time; libc = ctypes.CDLL(None); libc.prctl(15, b'sleep', 0, 0, 0); "
+                "threading.Thread(target=time.sleep, args=(1000,)).start(); libc.syscall(60, 0)")  # of that thread alone
+    listener = place.listener()
+    place.agent(listener.port, NODE, "--sample", "100ms")
+    place.ready()
+    step, other = Step(place, 49, command=("/usr/bin/python3", "-c", headless)), Step(place, 50, uid=65534)
+    started(listener, 50)
+    await_true("it to be headless", lambda: stat(step.task)[0] == "Z", 10, 0.02)
+    step.end(task=False)
+    other.end()
+    await_true("the other is gone", lambda: (50, 0) in gone(listener), 10, 0.02)
+    third = Step(place, 51, uid=65534)
+    started(listener, 51)
+    third.end()
+    await_true("the third is gone", lambda: (51, 0) in gone(listener), 10, 0.02)
+    assert (49, 0) not in gone(listener)
+    os.kill(step.task, signal.SIGKILL)
+    await_true("it is gone", lambda: (49, 0) in gone(listener), 10, 0.02)
 
 
 def test_what_was_seen_below_a_step_counts_until_it_ends(place):

@@ -41,7 +41,7 @@ class Node:
             return None
 
     def send(self, kind, number, **members):
-        body = {"v": 1, "kind": kind, "node": self.name, "time": int(time.time() * 1e6), **members}
+        body = {"v": 1, "kind": kind, "node": self.name, "time": int(time.time() * 1e6), "uid": 1000, **members}
         text = json.dumps({"v": 1, "word": self.word, "node": self.name, "origin": 7 if number else 0, "id": number,
                            "body": body})
         done = subprocess.run([SEAL, "--key", self.place.key], text=True, capture_output=True, check=True,
@@ -61,7 +61,7 @@ class Node:
 
     def death(self, number, job, rank=0, status=9, **members):
         """Of a task; the answer is to be heard."""
-        self.send("exit", number, job=int(job), restart=0, step="0", rank=rank, local=0, tasks=4, pid=77, uid=1000,
+        self.send("exit", number, job=int(job), restart=0, step="0", rank=rank, local=0, tasks=4, pid=77,
                   status=status, **members)
 
 
@@ -164,6 +164,23 @@ def test_a_node_speaks_of_its_own_jobs_only(place, world):
     assert node.hear() == {"ack": 1, "origin": 7}
     assert [d["who"]["node"] for d in place.deaths(job)] == ["n1"]
     assert f"what node n2 tells of job {job} is left out: the job does not run there" in place.daemon.log()
+
+
+def test_processes_of_another_user_are_not_of_the_job_whatever_they_are_called(place, world, tmp_path):
+    for name in ("theirs", "own"):
+        (tmp_path / name).write_text(f"{name}: {ECC}")
+    job = running(place, world, std_out=str(tmp_path / "none"))
+    node = Node(place, "n1")
+    node.death(1, job, rank=3, uid=1001)
+    assert node.hear() == {"ack": 1, "origin": 7}
+    node.say("logs", 0, job=int(job), restart=0, paths=[str(tmp_path / "theirs")], uid=1001)
+    node.say("logs", 0, job=int(job), restart=0, paths=[str(tmp_path / "own")])
+    node.death(2, job, rank=0)
+    assert node.hear() == {"ack": 2, "origin": 7}
+    place.journal.wait(job, "signal", lambda e: e.body.get("cause"), timeout=20)
+    assert [d["who"]["tasks"] for d in place.deaths(job)] == ["0"]
+    assert [e.body["text"][:3] for e in place.journal.events(job, "signal") if e.body.get("cause")] == ["own"]
+    assert "or is another user's" in place.daemon.log()
 
 
 def test_a_part_of_a_heterogeneous_job_is_of_the_job(place, world):

@@ -24,9 +24,10 @@
 #define END_OF(status)                                                                             \
     "\"kind\":\"exit\",\"job\":42,\"restart\":1,\"step\":\"0\",\"node\":\"n7\",\"rank\":3,"        \
     "\"local\":-1,\"tasks\":8,\"pid\":77,\"uid\":1000,\"time\":5,\"status\":" status "}"
-#define EXIT END_OF("9")
+#define EXIT  END_OF("9")
+#define WHOSE "\"restart\":0,\"uid\":1,"
 #define WORKED(number)                                                                             \
-    "\"kind\":\"activity\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":1,"                     \
+    "\"kind\":\"activity\",\"job\":1," WHOSE "\"node\":\"n\",\"time\":1,"                          \
     "\"signal\":{\"kind\":\"activity\",\"activity\":{" number "}}}"
 
 static int parse(const char *text, struct node_message *ret)
@@ -45,6 +46,7 @@ static void test_an_exit(void **state)
     assert_int_equal(m.task.rank, 3);
     assert_int_equal(m.task.local, -1);
     assert_int_equal(m.task.pid, 77);
+    assert_int_equal(m.uid, 1000);
     assert_int_equal(m.task.status, 9);
     assert_int_equal(m.time_us, 5);
     assert_string_equal(m.step, "0");
@@ -58,16 +60,19 @@ static void test_bad_messages_change_nothing(void **state)
         "[]",
         "{\"v\":2," EXIT,
         "{" EXIT,
-        "{\"v\":1,\"job\":7," EXIT,                             /* twice */
-        "{\"v\":1,\"kind\":\"stop\",\"job\":42}",               /* unknown */
-        "{\"v\":1,\"kind\":\"gone\",\"job\":42,\"restart\":0}", /* nodes and times */
-        "{\"v\":1,\"kind\":\"gone\",\"job\":0,\"restart\":0,\"node\":\"n\",\"time\":1}",
-        "{\"v\":1,\"kind\":\"gone\",\"job\":4294967296,\"restart\":0,\"node\":\"n\",\"time\":1}",
-        "{\"v\":1,\"kind\":\"gone\",\"job\":1.5,\"restart\":0,\"node\":\"n\",\"time\":1}",
-        "{\"v\":1,\"kind\":\"gone\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":-1}",
-        "{\"v\":1,\"kind\":\"gone\",\"job\":1,\"restart\":0,\"node\":7,\"time\":1}",
-        "{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":1}",
-        ("{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"step\":\"0\",\"node\":\"n\","
+        "{\"v\":1,\"job\":7," EXIT,                                       /* twice */
+        "{\"v\":1,\"kind\":\"stop\",\"job\":42}",                         /* unknown */
+        "{\"v\":1,\"kind\":\"gone\",\"job\":42,\"restart\":0,\"uid\":1}", /* nodes and times */
+        "{\"v\":1,\"kind\":\"gone\",\"job\":0," WHOSE "\"node\":\"n\",\"time\":1}",
+        "{\"v\":1,\"kind\":\"gone\",\"job\":4294967296," WHOSE "\"node\":\"n\",\"time\":1}",
+        "{\"v\":1,\"kind\":\"gone\",\"job\":1.5," WHOSE "\"node\":\"n\",\"time\":1}",
+        "{\"v\":1,\"kind\":\"gone\",\"job\":1," WHOSE "\"node\":\"n\",\"time\":-1}",
+        "{\"v\":1,\"kind\":\"gone\",\"job\":1," WHOSE "\"node\":7,\"time\":1}",
+        /* Whose processes it is about. */
+        "{\"v\":1,\"kind\":\"gone\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":1}",
+        "{\"v\":1,\"kind\":\"gone\",\"job\":1,\"restart\":0,\"uid\":-1,\"node\":\"n\",\"time\":1}",
+        "{\"v\":1,\"kind\":\"activity\",\"job\":1," WHOSE "\"node\":\"n\",\"time\":1}",
+        ("{\"v\":1,\"kind\":\"activity\",\"job\":1," WHOSE "\"step\":\"0\",\"node\":\"n\","
          "\"time\":1,\"signal\":{\"kind\":\"hit\"}}"),
         /* What core computes with: a journal that holds it could not be read again. */
         "{\"v\":1," END_OF("100"),
@@ -76,7 +81,7 @@ static void test_bad_messages_change_nothing(void **state)
         "{\"v\":1," WORKED("\"blocked\":-1"),
         "{\"v\":1," WORKED("\"interval\":9223372036854775807"),
         "{\"v\":1," WORKED("\"cpu\":-1"),
-        ("{\"v\":1,\"kind\":\"activity\",\"job\":1,\"restart\":0,\"node\":\"n\",\"time\":1,"
+        ("{\"v\":1,\"kind\":\"activity\",\"job\":1," WHOSE "\"node\":\"n\",\"time\":1,"
          "\"signal\":{\"kind\":\"exit\",\"exit\":{\"signal\":65}}}"),
     };
 
@@ -112,7 +117,7 @@ static void test_an_agents_signal_is_an_agents(void **state)
 }
 
 #define LOGS(paths)                                                                                \
-    "{\"v\":1,\"kind\":\"logs\",\"job\":7,\"restart\":1,\"node\":\"n\",\"time\":1," paths "}"
+    "{\"v\":1,\"kind\":\"logs\",\"job\":7," WHOSE "\"node\":\"n\",\"time\":1," paths "}"
 
 static void test_logs_are_told_as_they_are_called_or_not_at_all(void **state)
 {
@@ -136,7 +141,7 @@ static void test_logs_are_told_as_they_are_called_or_not_at_all(void **state)
         assert_int_equal(m.job, 4711);
     }
     assert_int_equal(parse(LOGS("\"paths\":[\"/x\",\"/home/\\u00e4/%t \\\"x\\\\y.log\"]"), &m), 0);
-    assert_int_equal(m.restart, 1);
+    assert_int_equal(m.uid, 1);
     path = node_paths_next(&m.paths, path);
     assert_string_equal(path, "/x");
     path = node_paths_next(&m.paths, path);

@@ -156,8 +156,8 @@ static struct client connect_there(struct fixture *f)
 
 static void say(struct client *c, const char *node, int origin, int id)
 {
-    json_t *body = json_pack("{s:i,s:s,s:s,s:i,s:i,s:i}", "v", 1, "kind", "gone", "node", node,
-                             "time", 1, "job", 42, "restart", 0);
+    json_t *body = json_pack("{s:i,s:s,s:s,s:i,s:i,s:i,s:i}", "v", 1, "kind", "gone", "node", node,
+                             "time", 1, "job", 42, "restart", 0, "uid", 1000);
     json_t *j = json_pack("{s:i,s:s,s:s,s:i,s:i,s:o}", "v", 1, "word", c->word, "node", node,
                           "origin", origin, "id", id, "body", body);
     _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT), *line = NULL;

@@ -183,6 +183,20 @@ static void what_is_about_another_attempt_does_not_count(void **state)
     assert_false(vacated_fences(*state, KEY, "n7")); /* that was the first's */
 }
 
+/* A step of theirs may call itself by this job's number. */
+static void what_is_of_another_users_processes_does_not_count(void **state)
+{
+    world.record.state = SCHED_FAILED;
+    world.record.uid = 1000;
+    gone(*state, "n7");
+    assert_false(vacated_fences(*state, KEY, "n7"));
+    world.record.uid = 0;
+    gone(*state, "n7");
+    world.record.uid = 1000;
+    say(*state, NODE_MESSAGE_ACTIVITY, "n7", 0); /* nor does this take it back */
+    assert_true(vacated_fences(*state, KEY, "n7"));
+}
+
 /* The number may have been another job's before. */
 static void what_is_older_than_the_attempt_does_not_count(void **state)
 {
@@ -237,6 +251,7 @@ int main(void)
         TEST(another_node_or_job_is_not_vouched_for),
         TEST(a_sign_of_life_takes_it_back),
         TEST(what_is_about_another_attempt_does_not_count),
+        TEST(what_is_of_another_users_processes_does_not_count),
         TEST(what_is_older_than_the_attempt_does_not_count),
         TEST(nobody_is_fenced_for_a_job_that_is_not_watched),
         TEST(what_was_forgotten_is_no_fence),

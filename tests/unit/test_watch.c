@@ -36,8 +36,13 @@ struct fixture {
     unsigned logs;
 };
 
-static void on_message(void *ctx, const struct node_message *m)
+static void on_gone(void *ctx, const struct node_message *m)
 {
+}
+
+static bool on_activity(void *ctx, const struct node_message *m)
+{
+    return true;
 }
 
 static bool on_logs(void *ctx, const struct node_message *m)
@@ -54,7 +59,7 @@ static bool on_logs(void *ctx, const struct node_message *m)
 }
 
 static const struct watch_handlers handlers = {
-    .activity = on_message, .logs = on_logs, .gone = on_message};
+    .activity = on_activity, .logs = on_logs, .gone = on_gone};
 
 static void write_to(const struct fixture *f, const char *name, int fd)
 {
