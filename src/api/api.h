@@ -67,6 +67,13 @@ struct api_agent {
     int64_t dropped, refused, watched, missed;
 };
 
+/* What the scheduler says of a node. Text is sanitised. */
+struct api_node {
+    bool usable;
+    char reason[256], who[64]; /* why it is out of service, and whose word that is */
+    usec_t since;              /* 0 = not known */
+};
+
 /* All are called from the loop. */
 struct api_backend {
     const struct model *(*model)(void *ctx);
@@ -80,6 +87,7 @@ struct api_backend {
     /* What the job's comment asks for and is not granted or not understood; "" = all is. May be
      * NULL. */
     const char *(*notes)(void *ctx, const char *key);
+    bool (*node)(void *ctx, const char *node, struct api_node *ret); /* false: there is none */
     const char *journal; /* its path: history is read through a connection of the API's own */
 };
 

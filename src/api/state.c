@@ -123,11 +123,25 @@ void get_agents(struct store *store, const struct api_request *r, const struct r
     answer_json(ret, 200, answer);
 }
 
+static json_t *view_node(const struct store *store, const char *node)
+{
+    struct api_node n;
+    json_t *v;
+
+    if (!store->backend.node(store->ctx, node, &n))
+        return NULL;
+    v = json_pack("{s:b}", "usable", n.usable);
+    view_text(v, "reason", n.reason);
+    view_text(v, "who", n.who);
+    view_time(v, "since_us", n.since);
+    return v;
+}
+
 /* To who sees nothing of it, a node is one that nothing is known of, whether it exists or not. */
 void get_node(struct store *store, const struct api_request *r, const struct route_params *p,
               struct api_answer *ret)
 {
-    json_t *blamed = json_array();
+    json_t *blamed = json_array(), *node, *answer;
     struct err e = {0};
 
     if (list_blame(store, r->asker, p->name, blamed, &e) < 0) {
@@ -135,10 +149,14 @@ void get_node(struct store *store, const struct api_request *r, const struct rou
         answer_no_journal(ret, &e);
         return;
     }
-    answer_json(ret, 200,
-                json_pack("{s:s, s:o, s:o, s:I}", "node", p->name, "kept_out_of",
-                          list_kept_out(store, r->asker, p->name), "blamed_in", blamed, "now_us",
-                          (json_int_t)store_now(store)));
+    answer = json_pack("{s:s, s:o, s:O, s:I}", "node", p->name, "kept_out_of",
+                       list_kept_out(store, r->asker, p->name), "blamed_in", blamed, "now_us",
+                       (json_int_t)store_now(store));
+    if ((r->asker->is_operator || json_array_size(blamed) > 0) &&
+        (node = view_node(store, p->name)))
+        json_object_set_new(answer, "scheduler", node);
+    json_decref(blamed);
+    answer_json(ret, 200, answer);
 }
 
 /* Health */

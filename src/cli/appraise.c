@@ -54,6 +54,7 @@ void appraise_done(struct appraise *a)
         free(*j);
     VEC_DONE(&a->jobs);
     VEC_DONE(&a->cases);
+    VEC_DONE(&a->words);
 }
 
 /* Jobs */
@@ -357,6 +358,42 @@ void appraise_add(struct appraise *a, const struct event *e)
 
     if (take[e->kind])
         take[e->kind](a, e);
+}
+
+/* Nodes */
+
+/* Not what the scheduler notes down by itself, as whoever it runs as. */
+static bool is_of_people(const struct appraise_word *w)
+{
+    static const char *const others[] = {
+        "reknit:",
+        "Not responding",
+        "Node unexpectedly rebooted",
+        "Low ",
+        "Kill task failed",
+        "Prolog error",
+        "Epilog error",
+        "Duplicate jobid",
+        "gres/",
+        "batch job complete failure",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        if (str_startswith(w->reason, others[i]))
+            return false;
+    return w->reason[0] && w->who[0] && w->at > 0;
+}
+
+void appraise_add_word(struct appraise *a, const struct appraise_word *w)
+{
+    if (!is_of_people(w))
+        return;
+    *VEC_PUSH(&a->words) = *w; /* one for each node that was asked for */
+    VEC_FOREACH (&a->cases, c)
+        for (uint32_t i = 0; i < c->n_nodes; i++)
+            if (streq(c->nodes[i], w->node) && w->at >= c->at - APPRAISE_NODE_LEAD &&
+                w->at < c->at + APPRAISE_PATIENCE)
+                c->taken_out[i] = (uint32_t)a->words.n;
 }
 
 /* The end */

@@ -12,6 +12,8 @@
 #define APPRAISE_UNDO      (10 * USEC_PER_MIN) /* a cancel so soon after a restart takes it back */
 #define APPRAISE_CASES_MAX 100000
 #define APPRAISE_NODES_MAX 4 /* of a case, that are named */
+#define APPRAISE_NODE_LEAD                                                                         \
+    USEC_PER_HOUR /* who took a node out so long before had the same reason */
 
 /* What became of a decision. Those up to AFTER_GONE_ON are people's (or the job's) own doing. */
 enum aftermath {
@@ -47,6 +49,12 @@ struct appraise_names {
     char label[32], name[64], user[64], partition[64];
 };
 
+/* Somebody took a node out of service. */
+struct appraise_word {
+    char node[NODE_NAME_LEN], who[64], reason[256];
+    usec_t at;
+};
+
 struct appraisal {
     char job[JOB_NAME_LEN];
     uint32_t attempt;
@@ -57,6 +65,7 @@ struct appraisal {
     char rule[48];
     uint32_t n_nodes;
     char nodes[APPRAISE_NODES_MAX][NODE_NAME_LEN]; /* that the job was to be kept away from */
+    uint32_t taken_out[APPRAISE_NODES_MAX]; /* ... 1 + which of the words takes it out; 0 = none */
     enum incident_class class;
     enum cause cause;
     char fingerprint[17];
@@ -76,6 +85,7 @@ struct appraise {
     VEC(struct appraisal) cases;
     VEC(struct appraise_job *) jobs; /* by name */
     uint64_t dropped;                /* cases beyond the limit */
+    VEC(struct appraise_word) words;
 };
 
 void appraise_done(struct appraise *a);
@@ -87,6 +97,9 @@ bool appraise_knows(const struct appraise *a, const char *job);
 /* In the order of their numbers: JOB_SEEN, ATTEMPT_STARTED, LOOK, FINDING, VERDICT, DECISION,
  * INTENT, RESULT, OPERATOR; others change nothing. */
 void appraise_add(struct appraise *a, const struct event *e);
+/* After the events: by whose word a node is out of service now. What reknit or Slurm itself said is
+ * none of people. */
+void appraise_add_word(struct appraise *a, const struct appraise_word *w);
 /* What can be said at that time. */
 void appraise_end(struct appraise *a, usec_t now);
 

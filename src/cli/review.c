@@ -28,8 +28,9 @@ extern const struct verb verb_review;
 #define SINCE_MAX     (3650 * USEC_PER_DAY)
 #define COUNT_DEFAULT 40
 #define COUNT_MAX     100000
-#define ENOUGH        10 /* cases, below which a rate says little */
-#define GOOD_RATE     90 /* percent */
+#define NODES_MAX     500 /* that are asked for */
+#define ENOUGH        10  /* cases, below which a rate says little */
+#define GOOD_RATE     90  /* percent */
 
 struct query {
     usec_t since;
@@ -155,9 +156,75 @@ static int read_all(struct appraise *a, usec_t since, struct err *e)
     return r;
 }
 
+/* Nodes */
+
+static void ask_node(struct appraise *a, const char *node)
+{
+    struct appraise_word w = {0};
+    struct err e = {0};
+    char name[256], path[320];
+    json_t *page = NULL;
+    const json_t *said;
+
+    client_escape(node, name, sizeof(name));
+    STR_PRINTF(path, "/v1/nodes/%s", name);
+    if (client_get(path, &page, &e) < 0)
+        return; /* less is known, and nothing wrong */
+    said = json_object_get(page, "scheduler");
+    STR_COPY(w.node, node);
+    STR_COPY(w.who, cluster_text(said, "who"));
+    STR_COPY(w.reason, cluster_text(said, "reason"));
+    w.at = cluster_number(said, "since_us", 0);
+    appraise_add_word(a, &w);
+    json_decref(page);
+}
+
+/* Of each that was blamed: whether people have taken it out of service. */
+static void ask_nodes(struct appraise *a)
+{
+    VEC(const char *) asked = {0};
+
+    VEC_FOREACH (&a->cases, c)
+        for (uint32_t i = 0; i < c->n_nodes && asked.n < NODES_MAX; i++) {
+            size_t at = VEC_BISECT(&asked, s, strcmp(*s, c->nodes[i]) < 0);
+
+            if (at < asked.n && streq(asked.v[at], c->nodes[i]))
+                continue;
+            *VEC_INSERT(&asked, at) = c->nodes[i];
+            ask_node(a, c->nodes[i]);
+        }
+    VEC_DONE(&asked);
+}
+
+static void count_nodes(const struct appraise *a, uint32_t *ret_blamed, uint32_t *ret_taken)
+{
+    *ret_blamed = *ret_taken = 0;
+    VEC_FOREACH (&a->cases, c)
+        for (uint32_t i = 0; i < c->n_nodes; i++) {
+            ++*ret_blamed;
+            *ret_taken += c->taken_out[i] > 0;
+        }
+}
+
 /* For programs */
 
-static json_t *case_json(const struct appraisal *c)
+static json_t *taken_out_json(const struct appraise *a, const struct appraisal *c)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < c->n_nodes; i++) {
+        const struct appraise_word *w =
+            c->taken_out[i] > 0 ? &a->words.v[c->taken_out[i] - 1] : NULL;
+
+        if (w)
+            json_array_append_new(list,
+                                  json_pack("{s:s, s:s, s:s, s:I}", "node", w->node, "who", w->who,
+                                            "reason", w->reason, "time_us", (json_int_t)w->at));
+    }
+    return list;
+}
+
+static json_t *case_json(const struct appraise *a, const struct appraisal *c)
 {
     json_t *nodes = json_array();
     json_t *v = json_pack(
@@ -170,6 +237,7 @@ static json_t *case_json(const struct appraisal *c)
     for (uint32_t i = 0; i < c->n_nodes; i++)
         json_array_append_new(nodes, json_string(c->nodes[i]));
     json_object_set_new(v, "nodes", nodes);
+    json_object_set_new(v, "taken_out", taken_out_json(a, c));
     json_object_set_new(v, "label", json_string(c->names.label));
     json_object_set_new(v, "name", json_string(c->names.name));
     json_object_set_new(v, "user", json_string(c->names.user));
@@ -216,9 +284,14 @@ static void print_json(const struct appraise *a, const struct query *q, usec_t n
                   tallies_json(a, appraise_by_partition, "partition"));
     json_t *all = tallies_json(a, appraise_by_nothing, NULL), *cases = json_array();
     json_t *none = tally_json(&(struct appraise_tally){0}, NULL);
+    uint32_t blamed, taken;
 
     VEC_FOREACH (&a->cases, c)
-        json_array_append_new(cases, case_json(c));
+        json_array_append_new(cases, case_json(a, c));
+    count_nodes(a, &blamed, &taken);
+    json_object_set_new(
+        root, "nodes",
+        json_pack("{s:I, s:I}", "blamed", (json_int_t)blamed, "taken_out", (json_int_t)taken));
     json_object_set_new(root, "cases", cases);
     json_object_set(root, "all", json_array_size(all) > 0 ? json_array_get(all, 0) : none);
     json_object_set_new(root, "dropped", json_integer((json_int_t)a->dropped));
@@ -269,6 +342,14 @@ static void add_decided(const struct appraisal *c, struct strbuf *out)
         strbuf_addf(out, "%s%s", i == 0 ? " without " : ",", c->nodes[i]);
 }
 
+static void add_taken_out(const struct appraise *a, const struct appraisal *c, struct strbuf *out)
+{
+    for (uint32_t i = 0; i < c->n_nodes; i++)
+        if (c->taken_out[i] > 0)
+            strbuf_addf(out, ", took out %s (%s)", c->nodes[i],
+                        a->words.v[c->taken_out[i] - 1].who);
+}
+
 static void add_afterwards(const struct appraisal *c, struct strbuf *out)
 {
     static const char *const words[AFTER_MAX] = {
@@ -303,12 +384,15 @@ static void print_cases(const struct appraise *a, size_t most)
     add_heads(&t, heads);
     for (size_t i = a->cases.n; i-- > from;) { /* the newest first */
         const struct appraisal *c = &a->cases.v[i];
+        struct strbuf *cell;
 
         strbuf_adds(table_cell(&t), c->names.label[0] ? c->names.label : c->job);
         strbuf_adds(table_cell(&t), day_and_time(c->at, when));
         strbuf_adds(table_cell(&t), cause_name(c->cause));
         add_decided(c, table_cell(&t));
-        add_afterwards(c, table_cell(&t));
+        cell = table_cell(&t);
+        add_afterwards(c, cell);
+        add_taken_out(a, c, cell);
         strbuf_adds(table_cell(&t),
                     c->agreement == AGREEMENT_NONE ? "-" : agreement_name(c->agreement));
     }
@@ -347,11 +431,16 @@ static void print_ground(const struct appraise *a)
 {
     _cleanup_(freep) struct appraise_tally *t = NULL, *all = NULL;
     size_t n = appraise_count(a, appraise_by_partition, &t), good = 0;
-    uint32_t known;
+    uint32_t known, blamed, taken;
 
     appraise_count(a, appraise_by_nothing, &all);
     known = all[0].agreed + all[0].differed;
     putchar('\n');
+    count_nodes(a, &blamed, &taken);
+    if (blamed > 0)
+        printf("Nodes were blamed %" PRIu32 " times; %" PRIu32
+               " times people have taken such a node out of service.\n",
+               blamed, taken);
     if (known < ENOUGH) {
         printf("What people would have done is known of %" PRIu32 ": too few to let it act on.\n",
                known);
@@ -394,6 +483,7 @@ static int review(const struct query *q)
         log_error("%s", e.text);
         return EXIT_TROUBLE;
     }
+    ask_nodes(&a);
     appraise_end(&a, now);
     if (q->json)
         print_json(&a, q, now);

@@ -7,6 +7,7 @@
 #include "action/webhook.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "source/sched_nodes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,6 +44,19 @@ static const char *get_notes(void *ctx, const char *key)
     const struct job_terms *t = sched_watch_terms(d->sched, key);
 
     return t ? t->notes : "";
+}
+
+static bool get_node_word(void *ctx, const char *node, struct api_node *ret)
+{
+    const struct daemon *d = ctx;
+    struct sched_node_word word;
+
+    if (!sched_watch_word(d->sched, node, &word))
+        return false;
+    *ret = (struct api_node){.usable = word.usable, .since = word.since};
+    str_sanitize(ret->reason, sizeof(ret->reason), word.reason, strlen(word.reason));
+    str_sanitize(ret->who, sizeof(ret->who), word.who, strlen(word.who));
+    return true;
 }
 
 static uint64_t journal_bytes(const struct daemon *d)
@@ -179,6 +193,7 @@ int backend_new(struct daemon *d, struct err *e)
                                   .status = get_status,
                                   .agents = get_agents,
                                   .notes = get_notes,
+                                  .node = get_node_word,
                                   .journal = path};
 
     find_seal(d);

@@ -88,6 +88,9 @@ const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t i
 size_t sched_watch_nodes(const struct sched_watch *w); /* how many there are; 0 = not known yet */
 /* Where the scheduler reaches the node, as an address or a name; NULL = it has no such node. */
 const char *sched_watch_address(const struct sched_watch *w, const char *node);
+/* As sched_nodes_word(). */
+struct sched_node_word;
+bool sched_watch_word(const struct sched_watch *w, const char *node, struct sched_node_word *ret);
 /* How many nodes the job could run on, without those that are excluded in its record or here; -1:
  * that cannot be told. */
 int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,

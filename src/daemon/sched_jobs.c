@@ -175,6 +175,11 @@ const char *sched_watch_address(const struct sched_watch *w, const char *node)
     return sched_nodes_address(w->nodes, node);
 }
 
+bool sched_watch_word(const struct sched_watch *w, const char *node, struct sched_node_word *ret)
+{
+    return sched_nodes_word(w->nodes, node, ret);
+}
+
 /* Time */
 
 /* Whole seconds, so that records do not seem to change with it. */

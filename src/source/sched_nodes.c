@@ -16,6 +16,8 @@
 
 struct node {
     char *name, *address;
+    char *reason, *who; /* NULL = none is given */
+    int64_t since;
     json_t *partitions; /* array */
     bool usable, down, silent;
 };
@@ -38,6 +40,8 @@ static void node_done(struct node *n)
 {
     free(n->name);
     free(n->address);
+    free(n->reason);
+    free(n->who);
     json_decref(n->partitions);
 }
 
@@ -91,6 +95,13 @@ static bool lists(const json_t *array, const char *name)
     return false;
 }
 
+static char *text_of(const json_t *record, const char *key)
+{
+    const char *s = json_string_value(json_object_get(record, key));
+
+    return s && *s ? xstrdup(s) : NULL;
+}
+
 static bool node_of(const json_t *record, struct node *ret)
 {
     const char *name = json_string_value(json_object_get(record, "name"));
@@ -103,6 +114,9 @@ static bool node_of(const json_t *record, struct node *ret)
     *ret = (struct node){
         .name = xstrdup(name),
         .address = xstrdup(address ? address : ""),
+        .reason = text_of(record, "reason"),
+        .who = text_of(record, "reason_user"),
+        .since = json_integer_value(json_object_get(record, "reason_time")),
         .partitions = json_incref(json_object_get(record, "partitions")),
         .usable = json_is_true(json_object_get(record, "usable")),
         .down = (state && streq(state, "down")) || lists(flags, "fail"),
@@ -233,6 +247,20 @@ const char *sched_nodes_address(const struct sched_nodes *t, const char *name)
     const struct node *n = find(&t->nodes, name);
 
     return n ? n->address : NULL;
+}
+
+bool sched_nodes_word(const struct sched_nodes *t, const char *name, struct sched_node_word *ret)
+{
+    const struct node *n = find(&t->nodes, name);
+    bool sane = n && n->since > 0 && n->since < EVENT_TIME_MAX / USEC_PER_SEC;
+
+    if (!n)
+        return false;
+    *ret = (struct sched_node_word){.reason = n->reason ? n->reason : "",
+                                    .who = n->who ? n->who : "",
+                                    .since = sane ? n->since * USEC_PER_SEC : 0,
+                                    .usable = n->usable};
+    return true;
 }
 
 static bool is_without(const struct intent_facts *without, const char *name)

@@ -22,6 +22,14 @@ void sched_nodes_take(struct sched_nodes *t, const json_t *answer);
 size_t sched_nodes_count(const struct sched_nodes *t);
 /* Where the scheduler reaches it; NULL = there is no such node. */
 const char *sched_nodes_address(const struct sched_nodes *t, const char *name);
+/* Why a node is out of service, by whose word, since when: as the scheduler has it, not sanitised.
+ * False: there is no such node. */
+struct sched_node_word {
+    const char *reason, *who; /* "" = none is given */
+    usec_t since;
+    bool usable;
+};
+bool sched_nodes_word(const struct sched_nodes *t, const char *name, struct sched_node_word *ret);
 /* How many of the partition could be used, without those that are listed; -1: that is not known. */
 int sched_nodes_usable(const struct sched_nodes *t, const char *partition, const json_t *exclude,
                        const struct intent_facts *without);

@@ -3,6 +3,7 @@
 
 import json
 import os
+import time
 
 import pytest
 
@@ -103,3 +104,29 @@ def test_more_events_than_a_page(reknit, daemon, world):
     last = submit(world, "again", runs=[(600, "completed", 0)])
     daemon.until(f"/v1/jobs/{last}", lambda j: True)
     assert cases(reknit, daemon)["again"]["afterwards"] == "resubmitted"
+
+
+def test_nodes_that_people_took_out(reknit, daemon, world, tmp_path):
+    """Their word about a node that was blamed counts, Slurm's own does not, nor that about another time."""
+    jobs = []
+    for n, name in enumerate(("theirs", "slurms", "before", "nobodys")):
+        log = tmp_path / name
+        log.write_text("0: [rank0]: ready\n1: [rank1]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n")
+        jobs.append(world.submit(n_nodes=2, n_tasks=2, name=name, user="root", uid=0, gid=0, stdout_path=str(log),
+                                 required=[f"n{2 * n + 1}"], runs=[(5, "failed", 1)]))
+    decided(daemon, *jobs)
+    blamed = {name: c["nodes"] for name, c in cases(reknit, daemon).items()}
+    assert all(len(nodes) == 1 for nodes in blamed.values()), blamed
+    now = int(time.time())
+    for name, reason, user, at in (("theirs", "bad HBM, ticket 12", "bob", now), ("slurms", "Not responding", "root", now),
+                                   ("before", "bad HBM", "bob", now - 7200)):
+        with world.lock:
+            world.nodes[blamed[name][0]].update(flags=["drain"], usable=False, reason=reason, reason_user=user, reason_time=at)
+    for nodes in blamed.values():
+        if nodes != blamed["nobodys"]:
+            daemon.until(f"/v1/nodes/{nodes[0]}", lambda a: a["scheduler"]["usable"] is False)
+    seen = {name: [(w["node"], w["who"], w["reason"]) for w in c["taken_out"]] for name, c in cases(reknit, daemon).items()}
+    assert seen == {"theirs": [(blamed["theirs"][0], "bob", "bad HBM, ticket 12")], "slurms": [], "before": [], "nobodys": []}
+    text = review(reknit, daemon)
+    assert f"took out {blamed['theirs'][0]} (bob)" in text
+    assert "Nodes were blamed 4 times; 1 times people have taken" in text

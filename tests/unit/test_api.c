@@ -85,6 +85,12 @@ static void get_agents_of_test(void *ctx, bool (*fn)(void *fn_ctx, const struct 
     }
 }
 
+static bool get_node_of_test(void *ctx, const char *node, struct api_node *ret)
+{
+    *ret = (struct api_node){.usable = false, .reason = "bad HBM", .who = "bob", .since = 77};
+    return str_startswith(node, "n");
+}
+
 static int set_up(void **state)
 {
     struct world *w = *state = xnew(struct world);
@@ -92,7 +98,8 @@ static int set_up(void **state)
                             .now = get_now,
                             .submit = submit,
                             .status = get_status,
-                            .agents = get_agents_of_test};
+                            .agents = get_agents_of_test,
+                            .node = get_node_of_test};
 
     STR_COPY(w->folder, "/tmp/reknit-test-api-XXXXXX");
     assert_non_null(mkdtemp(w->folder));
@@ -243,7 +250,8 @@ static json_t *get(struct world *w, const struct asker *who, const char *path,
 static size_t count(struct world *w, const struct asker *who, const char *path, const char *name)
 {
     json_t *j = get(w, who, path, NULL);
-    size_t n = json_array_size(json_object_get(j, name));
+    const json_t *v = json_object_get(j, name);
+    size_t n = json_is_object(v) ? json_object_size(v) : json_array_size(v);
 
     json_decref(j);
     return n;
@@ -396,6 +404,9 @@ static void incidents_and_nodes_show_ones_own_jobs(void **state)
     assert_int_equal(count(w, &alice, "/v1/nodes/n7", "blamed_in"), 1);
     assert_int_equal(count(w, &alice, "/v1/nodes/n7", "kept_out_of"), 0); /* exclusion_life is 0 */
     assert_int_equal(count(w, &root, "/v1/nodes/n8", "blamed_in"), 0);
+    assert_int_equal(count(w, &root, "/v1/nodes/n8", "scheduler"), 4);
+    assert_int_equal(count(w, &alice, "/v1/nodes/n7", "scheduler"), 4);
+    assert_int_equal(count(w, &alice, "/v1/nodes/n8", "scheduler"), 0); /* none of hers */
     assert_int_equal(status_of(w, &alice, "GET", "/metrics", NULL), 403);
     assert_int_equal(status_of(w, &alice, "POST", "/v1/freeze", NULL), 403);
 }
