@@ -23,6 +23,9 @@
 
 #define ROUNDS_MAX 32 /* events that one input can cause in one job; more would be a loop */
 
+/* Of verdict_wait: so long at most, should nobody read. */
+#define UNREAD_WAITS 15
+
 /* When each job of the model wants to be asked again, so that nobody has to ask all of them. What
  * happens to one job may move another's time back, never forward: a time that has come too soon is
  * only looked at again. What concerns all jobs moves all times. */
@@ -82,10 +85,23 @@ static bool stage_interrupt(const struct model *m, const struct job *j, struct e
                                        (j->requested && (a->exited || a->gone)));
 }
 
-/* When the last lines of the attempt have been waited for long enough. */
+static usec_t sooner(usec_t a, usec_t b)
+{
+    return a < b ? a : b;
+}
+
+static usec_t later(usec_t a, usec_t b)
+{
+    return a > b ? a : b;
+}
+
+/* When the last lines of the attempt have been waited for long enough: while somebody reads. The
+ * time in which nobody did (reknitd was away, a reader was being replaced) counts only against a
+ * limit of its own, since nobody may come at all. */
 static usec_t verdict_due(const struct model *m, const struct job *j)
 {
     const struct attempt *a = &j->attempt;
+    usec_t wait = policy_of(m, j)->verdict_wait, from, limit;
     bool killed =
         (a->hung || a->crashed) && !j->scheduled; /* what a scheduler ends, it ends later */
 
@@ -95,7 +111,9 @@ static usec_t verdict_due(const struct model *m, const struct job *j)
         return kill_limit(m, j);
     if (a->drained)
         return m->now;
-    return (killed ? a->gone_at : a->interrupted_at) + policy_of(m, j)->verdict_wait;
+    from = killed ? a->gone_at : a->interrupted_at;
+    limit = later(from, a->unread_at) + UNREAD_WAITS * wait;
+    return a->unread ? limit : sooner(later(from, a->read_at) + wait, limit);
 }
 
 static enum ending ending_of(const struct job *j)
@@ -268,11 +286,6 @@ static void end_stray(struct core *c, const struct job *j, const struct event *i
                                        .grace = policy_of(c->model, j)->kill_grace,
                                        .after_step = STEP_NONE};
     derive(c, input, &e, out);
-}
-
-static usec_t sooner(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
 }
 
 static usec_t due_of(const struct model *m, const struct job *j)

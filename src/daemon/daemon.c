@@ -127,7 +127,8 @@ static const struct pump_handlers pump_handlers = {.happened = on_happened,
                                                    .tilted = on_tilted,
                                                    .refused = on_refused,
                                                    .stalled = on_stalled,
-                                                   .forget = USEC_PER_DAY};
+                                                   .forget = USEC_PER_DAY,
+                                                   .sleeps = true};
 
 /* From beginning to end */
 
@@ -224,6 +225,7 @@ static int set_up(struct daemon *d, struct err *e)
     if (r < 0)
         return r;
     d->new_journal = pump_model(d->pump)->seq == 0;
+    logs_are_unread(d->pump);
     tell_config(d);
     d->config_hash = daemon_config_hash(d->config);
     children.spawner = d->config->spawner;

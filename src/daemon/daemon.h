@@ -144,12 +144,16 @@ void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
                       const struct sched_job *r, const struct job_terms *terms, enum log_mode mode);
 /* A file that the attempt writes to, as a node of it says. */
 void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path);
+/* The attempt is over: its last lines are wanted. */
+void log_watch_drain(struct log_watch *w, const char *key, uint32_t attempt);
 void log_watch_happened(struct log_watch *w, const struct event *e);
 /* Where they are read; -ENOENT: nowhere, nobody follows them. */
 int log_watch_look(const struct log_watch *w, const char *key, struct readers_view *ret);
 /* The agent of that node is connected. */
 void log_watch_node_up(struct log_watch *w, const char *node);
 void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);
+/* This process has only begun: of attempts that ended before, nobody reads the last lines yet. */
+void logs_are_unread(struct pump *p);
 
 /* backend.c: the API, and what it may ask of us; d->api on success. */
 int backend_new(struct daemon *d, struct err *e);

@@ -52,6 +52,18 @@ static void on_drained(void *ctx, const char *job, uint32_t attempt)
     pump_input(w->d->pump, &e);
 }
 
+/* Core is told where it matters: while it waits for last lines, and nobody reads them. */
+static void on_read(void *ctx, const char *job, uint32_t attempt, bool is_read)
+{
+    struct log_watch *w = ctx;
+    struct event e = about(job, attempt, is_read ? EVENT_LOGS_READ : EVENT_LOGS_UNREAD);
+    const struct job *j = model_job(pump_model(w->d->pump), job);
+
+    if (j && j->state == JOB_ENDING && j->attempt.number == attempt &&
+        (j->attempt.unread || !is_read))
+        pump_input(w->d->pump, &e);
+}
+
 static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
                     const char *trouble)
 {
@@ -94,6 +106,7 @@ static const char *on_home(void *ctx, const char *job, uint32_t attempt)
 static const struct readers_handlers handlers = {.signal = on_signal,
                                                  .gap = on_gap,
                                                  .drained = on_drained,
+                                                 .read = on_read,
                                                  .file = on_file,
                                                  .reader_state = on_reader_state,
                                                  .home = on_home,
@@ -162,6 +175,22 @@ void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
 void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path)
 {
     readers_add_file(w->readers, key, attempt, path);
+}
+
+void log_watch_drain(struct log_watch *w, const char *key, uint32_t attempt)
+{
+    readers_drain(w->readers, key, attempt);
+}
+
+void logs_are_unread(struct pump *p)
+{
+    VEC_FOREACH (&pump_model(p)->jobs, job) {
+        const struct job *j = *job;
+        struct event e = about(j->name, j->attempt.number, EVENT_LOGS_UNREAD);
+
+        if (j->scheduled && j->state == JOB_ENDING)
+            pump_input(p, &e);
+    }
 }
 
 void log_watch_happened(struct log_watch *w, const struct event *e)

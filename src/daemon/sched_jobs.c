@@ -279,8 +279,11 @@ static void follow(struct sched_watch *w, struct watched *x)
     if ((j->state != JOB_RUNNING && j->state != JOB_ENDING) || x->followed == j->attempt.number)
         return;
     x->followed = j->attempt.number;
-    if (w->d->logs)
-        log_watch_follow(w->d->logs, x->key, x->followed, x->r, &x->terms, w->log_mode);
+    if (!w->d->logs)
+        return;
+    log_watch_follow(w->d->logs, x->key, x->followed, x->r, &x->terms, w->log_mode);
+    if (j->state == JOB_ENDING)
+        log_watch_drain(w->d->logs, x->key, x->followed);
 }
 
 static void translate(struct sched_watch *w, struct watched *x)
@@ -301,6 +304,7 @@ static void translate(struct sched_watch *w, struct watched *x)
     }
     if (!model_job(m, x->key))
         return;
+    follow(w, x); /* before it is judged by what has become of it */
     sched_translate(x->r, &around, model_job(m, x->key), x->key, emit, w);
     follow(w, x);
     layouts_follow(w->layouts, x->r, x->key);

@@ -53,6 +53,7 @@ struct pump {
     uint64_t next_seq;
     bool durable; /* the batch holds something that must be on the disk before it is acted on */
     bool tilted, given_up;
+    bool asleep;
     usec_t retry_at;     /* monotonic */
     usec_t busy_since;   /* monotonic; USEC_NEVER = the commit is not late */
     usec_t clock_offset; /* pump time - monotonic */
@@ -161,7 +162,7 @@ static void arm_tick(struct pump *p)
 {
     usec_t due = pump_to_mono(p, core_deadline(p->core)), least = mono_us() + TICK_LEAST;
 
-    if (due == USEC_NEVER) {
+    if (due == USEC_NEVER || p->asleep) {
         timer_stop(p->tick);
         return;
     }
@@ -317,6 +318,7 @@ int pump_new(sd_event *event, struct journal *j, const struct pump_handlers *han
     p->event = sd_event_ref(event);
     p->journal = j;
     p->handlers = *handlers;
+    p->asleep = handlers->sleeps;
     p->ctx = ctx;
     p->core = core_new();
     p->batch = journal_batch_new();
@@ -335,6 +337,7 @@ int pump_new(sd_event *event, struct journal *j, const struct pump_handlers *han
 
 void pump_wake(struct pump *p)
 {
+    p->asleep = false;
     arm_tick(p);
 }
 

@@ -29,6 +29,7 @@ struct pump_handlers {
     void (*stalled)(void *ctx, usec_t how_long);
     /* Jobs that ended so long ago are left out when the past is folded; 0 = none. */
     usec_t forget;
+    bool sleeps; /* core is not asked at its times before pump_wake() */
 };
 
 struct model;
@@ -48,8 +49,9 @@ uint64_t pump_input(struct pump *p, const struct event *e);
 /* Commits and hands out now; for inputs that do not come from the loop. */
 void pump_settle(struct pump *p);
 
-/* After the past was folded, core is asked at its times only once something came in, so that it
- * decides nothing by a clock that ran on while nobody looked. From now on it is in any case. */
+/* After the past was folded, core is asked at its times only once something came in, or not even
+ * then, so that it decides nothing by a clock that ran on while nobody looked. From now on it is in
+ * any case. */
 void pump_wake(struct pump *p);
 
 /* The pump's clock: wall time at its start, plus the time that its loop was alive. A clock that

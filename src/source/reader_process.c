@@ -35,6 +35,7 @@ struct reader_process {
     usec_t since, backoff;
     unsigned unheard; /* questions since it last said anything */
     bool hung;
+    bool hopeless; /* it did not come to life the last time */
 };
 
 static void replace(struct reader_process *p, const char *why)
@@ -46,6 +47,7 @@ static void replace(struct reader_process *p, const char *why)
     p->lines = lines_free(p->lines);
     p->child = child_drop(p->child);
     p->remote = node_reader_drop(p->remote);
+    p->hopeless = p->state == STATE_STARTING;
     p->state = STATE_WAITING;
     timer_arm(p->timer, now + p->backoff);
     p->backoff = p->backoff == 0 ? BACKOFF_MIN : 2 * p->backoff;
@@ -61,7 +63,9 @@ static void take_hello(struct reader_process *p, const json_t *hello)
         lines_close(p->lines); /* and so it is replaced, ever more slowly */
     } else if (p->state == STATE_STARTING) {
         p->state = STATE_RUNNING;
+        p->hopeless = false;
         p->handlers.state(p->ctx, "running");
+        p->handlers.runs(p->ctx);
     }
 }
 
@@ -183,6 +187,11 @@ void reader_process_hurry(struct reader_process *p)
 bool reader_process_is_running(const struct reader_process *p)
 {
     return p->state == STATE_RUNNING;
+}
+
+bool reader_process_is_hopeless(const struct reader_process *p)
+{
+    return p->hopeless;
 }
 
 bool reader_process_is_hung(const struct reader_process *p)

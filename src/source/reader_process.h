@@ -22,6 +22,7 @@ struct reader_process_config {
 /* All are called from the loop. */
 struct reader_process_handlers {
     void (*started)(void *ctx); /* it can be asked, and knows nothing yet */
+    void (*runs)(void *ctx);    /* it has begun to do what it is asked */
     void (*said)(void *ctx, const json_t *j);
     void (*state)(void *ctx, const char *text); /* "running", or what is wrong with it */
     void (*ended)(void *ctx, const char *why);  /* the next one is started after a while */
@@ -42,6 +43,7 @@ void reader_process_ask(struct reader_process *p, json_t *question);
 void reader_process_hurry(struct reader_process *p);
 
 bool reader_process_is_running(const struct reader_process *p);
+bool reader_process_is_hopeless(const struct reader_process *p); /* could not be started */
 bool reader_process_is_hung(
     const struct reader_process *p); /* or it was, and no other has answered */
 

@@ -64,6 +64,7 @@ struct job {
     bool draining;
     bool nowhere; /* its reader misses the folder of a log */
     usec_t moved_at;
+    bool told_unread;      /* of this attempt */
     VEC(struct seen) seen; /* by file */
     usec_t window;
     uint32_t in_window;
@@ -192,6 +193,30 @@ static void ask_about(const struct job *j, const char *op)
 {
     reader_process_ask(j->owner->process, json_pack("{s:s,s:s,s:I}", "op", op, "job", j->key,
                                                     "attempt", (json_int_t)j->attempt));
+}
+
+/* Of an attempt whose end is wanted: who waits for it must know whether anybody reads. */
+static void tell_read(struct job *j)
+{
+    struct readers *r = j->owner->readers;
+    const struct reader_process *p = j->owner->process;
+    bool is_read = reader_process_is_running(p) || reader_process_is_hopeless(p);
+
+    if (!j->draining || (!is_read && j->told_unread))
+        return;
+    j->told_unread |= !is_read;
+    r->handlers.read(r->ctx, j->key, j->attempt, is_read);
+}
+
+static void tell_all_read(void *ctx)
+{
+    struct owner *o = ctx;
+
+    const struct readers *r = o->readers;
+
+    for (size_t i = r->jobs.n; i > 0; i--) /* from behind: who is told may forget jobs */
+        if (i <= r->jobs.n && r->jobs.v[i - 1]->owner == o)
+            tell_read(r->jobs.v[i - 1]);
 }
 
 /* What the reader before this one told will come again, from the marks on. */
@@ -428,11 +453,11 @@ static void take_end(void *ctx, const char *why)
 
     r->counts.replaced++;
     tell_state(o, why);
-    if (!*o->node || ++o->failures < FAILURES_MAX)
-        return;
-    for (size_t i = 0; i < r->jobs.n; i++)
+    o->failures += *o->node != '\0';
+    for (size_t i = 0; o->failures >= FAILURES_MAX && i < r->jobs.n; i++)
         if (r->jobs.v[i]->owner == o)
             try_elsewhere(r->jobs.v[i], o->node);
+    tell_all_read(o);
 }
 
 /* ---- owners ---- */
@@ -446,8 +471,11 @@ static void owner_free(struct owner *o)
 /* node: NULL or "" = on this host. NULL when the loop refuses. */
 static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid, const char *node)
 {
-    static const struct reader_process_handlers handlers = {
-        .started = ask_all, .said = take_said, .state = tell_state, .ended = take_end};
+    static const struct reader_process_handlers handlers = {.started = ask_all,
+                                                            .runs = tell_all_read,
+                                                            .said = take_said,
+                                                            .state = tell_state,
+                                                            .ended = take_end};
     struct reader_process_config config = {.children = r->config.children,
                                            .node_readers = r->config.node_readers,
                                            .node = node,
@@ -491,6 +519,7 @@ static void move(struct job *j, const char *node)
     ask_follow(j);
     if (j->draining)
         ask_about(j, "drain");
+    tell_read(j);
     sd_event_source_set_enabled(from->readers->bury, SD_EVENT_ONESHOT);
 }
 
@@ -547,7 +576,7 @@ static void begin_attempt(struct job *j, uint32_t attempt, const struct log_path
         j->marks = json_object();
     }
     j->attempt = attempt;
-    j->draining = j->nowhere = false;
+    j->draining = j->nowhere = j->told_unread = false;
     j->seen.n = 0;
     drop_files(j);
     json_decref(j->request);
@@ -654,6 +683,7 @@ void readers_drain(struct readers *r, const char *job, uint32_t attempt)
         return;
     ask_more_files(j);
     j->draining = true;
+    tell_read(j);
     ask_about(j, "drain");
 }
 

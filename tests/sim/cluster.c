@@ -73,17 +73,20 @@ struct fake_job *cluster_job(const struct cluster *c, uint64_t index)
 
 /* The work of an attempt. a: index of the job, b: its turn when the attempt began, c: step. */
 
+/* What the job itself writes is in its log; what others say is heard now, or never. */
 static void say(struct cluster *c, const struct fake_job *f, struct signal s)
 {
     const char *key = warden_follows(c, f);
     struct event e = {.kind = EVENT_SIGNAL, .attempt = f->restarts + 1};
 
-    if (!key)
-        return;
-    STR_COPY(e.job, key);
-    e.signal = s;
-    e.signal.time_us = c->now;
-    warden_feed(c, e);
+    s.time_us = c->now;
+    if (s.provenance == PROVENANCE_JOB_TEXT) {
+        reader_write(c, f, &s);
+    } else if (key) {
+        STR_COPY(e.job, key);
+        e.signal = s;
+        warden_feed(c, e);
+    }
 }
 
 static void say_root(struct cluster *c, const struct fake_job *f, enum cause cause)
@@ -442,6 +445,8 @@ static void draw_scene(struct cluster *c)
     s->lost = rng_chance(r, 50) ? (unsigned)rng_in(r, 0, 40) : 0;
     s->late = rng_chance(r, 50) ? (unsigned)rng_in(r, 0, 40) : 0;
     s->deaths = rng_chance(r, 60) ? (unsigned)rng_in(r, 0, 150) : 0;
+    s->reader_deaths = rng_chance(r, 50) ? (unsigned)rng_in(r, 0, 60) : 0;
+    s->slow_readers = rng_chance(r, 30) ? (unsigned)rng_in(r, 0, 50) : 0;
     s->bad = rng_chance(r, 60) ? (nodeset)rng_next(r) & (nodeset)rng_next(r) & 0xfff : 0;
     s->rough = rng_chance(r, 60);
     s->touchy = rng_chance(r, 60);
@@ -539,7 +544,7 @@ static bool is_over(const struct cluster *c)
 void cluster_run(struct cluster *c)
 {
     for (int turns = 0; c->heap.n > 0; turns++) {
-        usec_t next = c->heap.v[0].at, due = c->alive ? core_deadline(c->core) : USEC_NEVER;
+        usec_t next = c->heap.v[0].at, due = c->full ? core_deadline(c->core) : USEC_NEVER;
         struct happening h;
 
         if (turns > TURNS_MAX)
@@ -566,6 +571,7 @@ void cluster_done(struct cluster *c)
     VEC_FOREACH (&c->heap, h)
         free(h->arg.p);
     VEC_DONE(&c->heap);
+    reader_done(c);
     VEC_DONE(&c->watch);
     VEC_DONE(&c->stories);
 }

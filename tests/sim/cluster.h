@@ -8,6 +8,7 @@
  *
  *   cluster.c   time, the jobs' work, people
  *   warden.c    reknitd as far as it stands between core and the adapter
+ *   reader.c    what attempts write, and who reads it
  *   inspect.c   what must hold */
 
 #include "slurm.h"
@@ -34,6 +35,7 @@ struct scene {
     bool mode_changes, freezes;
     unsigned lost, late; /* percent of actions: done but not answered; answered, and done later */
     unsigned deaths;     /* of 10000 events */
+    unsigned reader_deaths, slow_readers; /* percent of ends of attempts; of starts */
     unsigned bad_nodes;
     nodeset bad;
     bool rough;  /* people interfere */
@@ -48,6 +50,16 @@ struct watched {
     char key[JOB_NAME_LEN];
     struct fake_job last; /* as it was shown */
     bool successor;
+    uint32_t followed; /* the attempt whose log is read */
+    bool draining;     /* ... to its end */
+    unsigned downs;    /* how often nobody read then */
+};
+
+/* What one attempt writes. */
+struct log {
+    uint32_t index, attempt;
+    VEC(struct signal) lines;
+    size_t told;
 };
 
 /* Of one job that core knows, from its events. */
@@ -57,6 +69,7 @@ struct story {
     uint64_t decision;
     unsigned requeues_of_decision;
     uint32_t begun, judged; /* the last attempt */
+    usec_t unread_at;       /* core was told so, last */
     unsigned restarts;      /* that reknit asked for and got */
     struct {
         usec_t since;
@@ -80,6 +93,9 @@ struct cluster {
     uint64_t seq;
     VEC(struct watched) watch;
     VEC(struct story) stories;
+    VEC(struct log) logs;
+    bool reading;         /* there is a reader */
+    uint64_t reader_life; /* changes whenever one begins or ends */
     bool alive, full;
     uint64_t life;                  /* of reknitd */
     usec_t alive_since, well_since; /* since when its adapter was answered */
@@ -89,6 +105,7 @@ struct cluster {
 
     unsigned requeues, cancels, deaths, attempts;
     unsigned guards, fences, copies; /* copies: that nobody could have prevented */
+    unsigned reader_deaths, unread;  /* unread: verdicts that waited in vain for a reader */
 };
 
 #define BEGINNING ((usec_t)1767225600 * USEC_PER_SEC) /* 2026-01-01 */
@@ -111,6 +128,17 @@ void warden_feed(struct cluster *c, struct event e);
 void warden_poll(struct cluster *c, struct arg life);
 /* The key of the job, while core follows this attempt of it; NULL = it does not. */
 const char *warden_follows(const struct cluster *c, const struct fake_job *f);
+
+/* reader.c */
+void reader_write(struct cluster *c, const struct fake_job *f, const struct signal *s);
+void reader_start(struct cluster *c); /* after a while */
+void reader_lost(struct cluster *c);  /* reknitd was killed, and the reader with it */
+void reader_is_unknown(struct cluster *c);
+void reader_follow(struct cluster *c, const char *key);
+void reader_drain(struct cluster *c, const char *key);
+/* How many lines of the attempt, written until then, were not told. */
+size_t reader_left(struct cluster *c, uint32_t index, uint32_t attempt, usec_t until);
+void reader_done(struct cluster *c);
 
 /* inspect.c: each ends the program when something does not hold. */
 void inspect_step(struct cluster *c, const struct event *input, struct core_output *out);

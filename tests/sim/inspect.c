@@ -121,6 +121,25 @@ static void check_pace(struct cluster *c, struct story *t, const struct event *e
                      e->job, t->asked[intent].n);
 }
 
+/* Whoever read, or came to read in time, has read all of it; whose reader died twice meanwhile
+ * need not, nor who was never told where it is. */
+static void check_verdict(struct cluster *c, const struct event *e, const struct job *j)
+{
+    const struct story *t = inspect_story(c, e->job);
+    const struct attempt *a = &j->attempt;
+    usec_t since = t->unread_at > a->interrupted_at ? t->unread_at : a->interrupted_at;
+    size_t left = reader_left(c, t->index, e->attempt, a->interrupted_at);
+
+    if (left == 0 || a->lost || j->sched.look.state == SCHED_FORGOTTEN)
+        return;
+    VEC_FOREACH (&c->watch, w)
+        if (streq(w->key, e->job) && w->downs > 1)
+            return;
+    c->unread++;
+    if (c->now < since + 15 * policy_of(core_model(c->core), j)->verdict_wait)
+        cluster_fail(c, "%s: the verdict on attempt %u lacks %zu lines", e->job, e->attempt, left);
+}
+
 void inspect_derived(struct cluster *c, const struct event *e)
 {
     struct story *t = inspect_story(c, e->job);
@@ -143,6 +162,7 @@ void inspect_derived(struct cluster *c, const struct event *e)
             cluster_fail(c, "%s: %u requeues for one decision", e->job, t->requeues_of_decision);
     } else if (e->kind == EVENT_VERDICT) {
         t->judged = e->attempt;
+        check_verdict(c, e, j);
     }
 }
 

@@ -32,7 +32,7 @@ static void on_abort(int sig)
 
 struct tally {
     size_t events;
-    unsigned attempts, requeues, cancels, deaths, guards, fences, copies;
+    unsigned attempts, requeues, cancels, deaths, guards, fences, copies, reader_deaths, unread;
 };
 
 static void run(uint64_t seed, bool trace, struct tally *t)
@@ -50,6 +50,8 @@ static void run(uint64_t seed, bool trace, struct tally *t)
     t->guards += c.guards;
     t->fences += c.fences;
     t->copies += c.copies;
+    t->reader_deaths += c.reader_deaths;
+    t->unread += c.unread;
     cluster_done(&c);
 }
 
@@ -67,8 +69,9 @@ int main(int argc, char **argv)
     for (long long i = 0; i < count; i++)
         run((uint64_t)(first + i), trace, &t);
     printf("%lld runs: %u attempts, %u requeues and %u cancels asked for, %u guards, %u fences, %u "
-           "copies that nobody could prevent, %u deaths of reknitd, %zu events\n",
+           "copies that nobody could prevent, %u deaths of reknitd, %u of readers, %u verdicts "
+           "without one, %zu events\n",
            count, t.attempts, t.requeues, t.cancels, t.guards, t.fences, t.copies, t.deaths,
-           t.events);
+           t.reader_deaths, t.unread, t.events);
     return 0;
 }

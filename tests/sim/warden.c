@@ -162,17 +162,6 @@ static void tell_mode(struct cluster *c, const char *key, enum mode mode)
     warden_feed(c, e);
 }
 
-static void follow_to_the_end(struct cluster *c, struct arg arg)
-{
-    struct event e = {.kind = EVENT_LOGS_DRAINED, .attempt = (uint32_t)arg.b};
-
-    if (arg.c == c->life) {
-        STR_COPY(e.job, arg.p);
-        warden_feed(c, e);
-    }
-    free(arg.p);
-}
-
 /* As sched_nodes_silent_of(). */
 static const char *silent_node(const struct cluster *c, const struct job *j,
                                const struct sched_job *r)
@@ -195,7 +184,6 @@ static void translate(struct cluster *c, const char *key, const struct sched_job
 
     around.over = !c->full && sched_has_ended(r->state);
     const struct job *j;
-    bool was_gone;
 
     if (!job_named(c, key)) {
         sched_translate(r, &around, NULL, key, emit, c);
@@ -204,12 +192,13 @@ static void translate(struct cluster *c, const char *key, const struct sched_job
     j = c->alive ? job_named(c, key) : NULL;
     if (!j)
         return;
+    reader_follow(c, key);
+    if (!c->alive)
+        return;
     around.lost_node = silent_node(c, j, r);
-    was_gone = j->attempt.gone;
     sched_translate(r, &around, j, key, emit, c);
-    if (c->alive && j->attempt.gone && !was_gone && rng_chance(&c->rng, 90))
-        cluster_later(c, cluster_between(c, 0, S), follow_to_the_end,
-                      (struct arg){.b = j->attempt.number, .c = c->life, .p = xstrdup(key)});
+    if (c->alive)
+        reader_follow(c, key);
 }
 
 static void forget(struct cluster *c, const char *key, uint32_t id)
@@ -348,7 +337,8 @@ void warden_poll(struct cluster *c, struct arg life)
     take_all(c);
     if (c->alive && !c->full) {
         settle_the_past(c);
-        c->full = true;
+        c->full = c->alive;
+        reader_start(c);
     }
     poll_later(c);
 }
@@ -599,8 +589,9 @@ static void act(struct cluster *c, struct arg arg)
 
 static void die(struct cluster *c)
 {
-    c->alive = false;
+    c->alive = c->full = false;
     c->watch.n = 0;
+    reader_lost(c);
     c->deaths++;
     cluster_later(c, cluster_between(c, 0, rng_chance(&c->rng, 20) ? 1200 * S : 20 * S),
                   warden_begin, (struct arg){0});
@@ -643,6 +634,25 @@ static void trace(const struct cluster *c, const struct event *e)
            event_kind_name(e->kind), e->job, e->attempt, strbuf_str(&text));
 }
 
+static bool is_end(const struct event *e)
+{
+    return e->kind == EVENT_ATTEMPT_EXITED || e->kind == EVENT_ATTEMPT_GONE ||
+           e->kind == EVENT_INTERRUPTED;
+}
+
+static void drain_what_ended(struct cluster *c, const struct event *e, const struct core_output *o)
+{
+    bool ended = is_end(e);
+
+    VEC_FOREACH (&o->events, d)
+        ended |= is_end(d) && streq(d->job, e->job);
+    if (ended && c->alive)
+        reader_drain(c, e->job);
+    VEC_FOREACH (&o->events, d) /* of all jobs, at a time */
+        if (c->alive && is_end(d) && !streq(d->job, e->job))
+            reader_drain(c, d->job);
+}
+
 void warden_feed(struct cluster *c, struct event e)
 {
     struct core_output out = {0};
@@ -659,6 +669,7 @@ void warden_feed(struct cluster *c, struct event e)
         inspect_derived(c, d);
     }
     hand_over(c, &out);
+    drain_what_ended(c, &e, &out);
     core_output_done(&out);
 }
 
@@ -680,6 +691,7 @@ void warden_begin(struct cluster *c, struct arg none)
     c->full = false;
     c->life++;
     c->alive_since = c->adapter_free_at = c->now;
+    reader_is_unknown(c);
     tell_brakes(c);
     m = core_model(c->core);
     for (size_t i = 0; c->alive && i < m->jobs.n; i++)

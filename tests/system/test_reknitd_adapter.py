@@ -3,6 +3,8 @@
 
 import contextlib
 import os
+import pathlib
+import signal
 import time
 
 import pytest
@@ -107,3 +109,49 @@ def test_the_layouts_of_many_jobs_wait_for_no_look(tmp_path):
         with daemon_of(tmp_path, world, mode="observe", poll="60s"):
             wait_for(lambda: world.asked["layout"] == jobs, lambda: str(world.asked), 40)
             assert 1 <= world.asked["steps"] <= 4  # looks are frequent in the first seconds
+
+
+ECC = "[rank1]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+
+
+def reader_of(daemon):
+    """The pid of its reader."""
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, rest = path.read_text(errors="replace").split("(", 1)[1].rsplit(")", 1)
+            if name == "reknit-reader" and int(rest.split()[1]) == daemon.process.pid:
+                return int(path.parent.name)
+    return None
+
+
+def fail_unread(tmp_path, world, daemon):
+    """A job of which nobody has read the last line, when it is over."""
+    job = world.submit(comment="reknit", work_dir=str(tmp_path))
+    log = tmp_path / f"slurm-{job}.out"
+    log.write_text("step 1/9 | loss 0.5\n")
+    daemon.until("/v1/jobs", lambda a: a["jobs"] and a["jobs"][0].get("last_step") == 1)
+    os.kill(reader_of(daemon), signal.SIGSTOP)
+    with log.open("a") as f:
+        f.write(ECC)
+    world.end(job)
+    daemon.until("/v1/jobs", lambda a: a["jobs"][0]["phase"] == "ending")
+
+
+def causes(daemon):
+    return [i["cause"] for i in daemon.until("/v1/incidents", lambda a: a["incidents"])["incidents"]]
+
+
+PATIENT = {"policy": "patient", "policies": [{"name": "patient", "policy": {"verdict_wait": "5s"}}]}
+
+
+def test_what_nobody_read_before_reknitd_was_killed_is_waited_for(tmp_path):
+    """When the next one begins, more time than is waited for last lines is over: nobody read in it."""
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="observe", **PATIENT) as daemon:
+        fail_unread(tmp_path, world, daemon)
+        back = time.monotonic() + 6
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.socket.unlink()
+        wait_for(lambda: time.monotonic() > back, "")
+        daemon.start()
+        assert causes(daemon) == ["gpu-hardware"]

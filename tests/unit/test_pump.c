@@ -53,6 +53,7 @@ struct fixture {
     VEC(struct event) past, happened, intents;
     unsigned tilts, ends_of_tilt, stalls, refused;
     usec_t stalled;
+    bool sleeps;
     char why[64];
 };
 
@@ -112,10 +113,12 @@ static const struct pump_handlers handlers = {.past = on_past,
 
 static void open_pump(struct fixture *f)
 {
+    struct pump_handlers h = handlers;
     struct err e = {0};
 
+    h.sleeps = f->sleeps;
     assert_int_equal(journal_open(f->path, JOURNAL_WRITE, &f->journal, &e), 0);
-    assert_int_equal(pump_new(f->event, f->journal, &handlers, f, &f->pump, &e), 0);
+    assert_int_equal(pump_new(f->event, f->journal, &h, f, &f->pump, &e), 0);
 }
 
 static void close_pump(struct fixture *f)
@@ -227,6 +230,35 @@ static void what_was_due_follows_when_woken(void **state)
     assert_true(f->happened.n > 1);
     assert_int_equal(f->happened.v[0].kind, EVENT_TICK);
     assert_int_equal(f->happened.v[1].kind, EVENT_VERDICT);
+}
+
+/* What comes in before is taken, but makes nothing due. */
+static void who_sleeps_is_not_asked_before_it_is_woken(void **state)
+{
+    struct fixture *f = *state;
+    struct event e = {.kind = EVENT_POLICY};
+
+    policy_default(&e.policy);
+    e.policy.verdict_wait = 20 * USEC_PER_MSEC;
+    pump_input(f->pump, &e);
+    begin(f);
+    feed(f, EVENT_ATTEMPT_EXITED);
+    pump_settle(f->pump);
+    close_pump(f);
+    f->sleeps = true;
+    open_pump(f);
+    f->happened.n = 0;
+    e = (struct event){.kind = EVENT_SIGNAL, .job = "train", .attempt = 1};
+    e.signal = signal_make(SIGNAL_OUTPUT, PROVENANCE_JOB_TEXT);
+    pump_input(f->pump, &e);
+    for (int turns = 0; turns < 4; turns++)
+        assert_true(sd_event_run(f->event, 50 * USEC_PER_MSEC) >= 0);
+    assert_int_equal(f->happened.n, 1);
+    pump_wake(f->pump);
+    for (int turns = 0; f->happened.n == 1 && turns < 100; turns++)
+        assert_true(sd_event_run(f->event, 50 * USEC_PER_MSEC) >= 0);
+    assert_int_equal(f->happened.v[1].kind, EVENT_TICK);
+    assert_int_equal(f->happened.v[2].kind, EVENT_VERDICT);
 }
 
 static void the_past_is_shown_once_and_not_repeated(void **state)
@@ -427,6 +459,7 @@ int main(void)
         TEST(nothing_is_done_before_it_is_written),
         TEST(a_turn_of_the_loop_commits),
         TEST(what_was_due_follows_when_woken),
+        TEST(who_sleeps_is_not_asked_before_it_is_woken),
         TEST(the_past_is_shown_once_and_not_repeated),
         TEST(a_full_disk_holds_intents_back),
         TEST(a_disk_that_stays_full_is_said_once),

@@ -40,7 +40,7 @@ struct world {
     const char *job;     /* of which signals come */
     usec_t started;      /* the attempt that is followed next; 0 = now */
     VEC(uint64_t) lines; /* of root signals, in the order they came */
-    unsigned signals, gaps, drained, running, states;
+    unsigned signals, gaps, drained, running, states, read, unread;
     struct signal last;
     char last_gap[256], last_state[256], last_file[256], last_trouble[256];
 };
@@ -70,6 +70,15 @@ static void on_drained(void *ctx, const char *job, uint32_t attempt)
     ((struct world *)ctx)->drained++;
 }
 
+static void on_read(void *ctx, const char *job, uint32_t attempt, bool is_read)
+{
+    struct world *w = ctx;
+
+    assert_string_equal(job, w->job);
+    w->read += is_read;
+    w->unread += !is_read;
+}
+
 static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
                     const char *trouble)
 {
@@ -91,6 +100,7 @@ static void on_state(void *ctx, uid_t uid, const char *node, const char *text)
 static const struct readers_handlers handlers = {.signal = on_signal,
                                                  .gap = on_gap,
                                                  .drained = on_drained,
+                                                 .read = on_read,
                                                  .file = on_file,
                                                  .reader_state = on_state};
 
@@ -230,6 +240,39 @@ static void test_stopped_reader_hangs_and_is_replaced(void **state)
     assert_int_equal(c.running, 1);
     assert_int_equal(c.replaced, 1);
     check_lines(&w, 4);
+    end(&w);
+}
+
+static void check_read(const struct world *w, unsigned unread, unsigned read)
+{
+    assert_int_equal(w->unread, unread);
+    assert_int_equal(w->read, read);
+}
+
+static void test_who_waits_for_the_end_knows_whether_anybody_reads(void **state)
+{
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    assert_int_equal(follow(&w, 1), 0);
+    check_read(&w, 0, 0); /* nobody waits yet */
+    readers_drain(w.readers, JOB, 1);
+    readers_drain(w.readers, JOB, 1);
+    check_read(&w, 1, 0); /* its first reader is being started */
+    RUN_UNTIL(w.event, w.drained == 1);
+    check_read(&w, 1, 1);
+
+    assert_int_equal(follow(&w, 2), 0);
+    signal_reader(SIGSTOP);
+    readers_drain(w.readers, JOB, 2);
+    check_read(&w, 1, 2);
+    print(&w, 0, 3);
+    signal_reader(SIGKILL);
+    RUN_UNTIL(w.event, w.unread == 2);
+    check_read(&w, 2, 2);
+    RUN_UNTIL(w.event, w.drained == 2);
+    check_read(&w, 2, 3);
+    check_lines(&w, 3);
     end(&w);
 }
 
@@ -567,7 +610,12 @@ static void test_missing_program_is_told(void **state)
 
     begin(&w, "/nonexistent");
     assert_int_equal(follow(&w, 1), 0);
+    readers_drain(w.readers, JOB, 1);
     RUN_UNTIL(w.event, strstr(w.last_state, "status 127"));
+    check_read(&w, 1, 1); /* nobody need wait for it */
+    assert_int_equal(follow(&w, 2), 0);
+    readers_drain(w.readers, JOB, 2);
+    check_read(&w, 1, 2);
     end(&w);
 }
 
@@ -577,6 +625,7 @@ int main(void)
         cmocka_unit_test(test_signals_and_drain),
         cmocka_unit_test(test_killed_reader_is_replaced_without_loss_or_repetition),
         cmocka_unit_test(test_stopped_reader_hangs_and_is_replaced),
+        cmocka_unit_test(test_who_waits_for_the_end_knows_whether_anybody_reads),
         cmocka_unit_test(test_next_daemon_goes_on),
         cmocka_unit_test(test_files_as_they_are),
         cmocka_unit_test(test_a_file_that_is_told_of_before_the_drain),

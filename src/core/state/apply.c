@@ -229,6 +229,25 @@ static bool apply_drained(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
+/* From then on to the verdict the last lines are awaited, and somebody has to read them. */
+static bool apply_unread(struct model *m, struct job *j, const struct event *e)
+{
+    if (!is_attempt(j, e) || j->state != JOB_ENDING)
+        return false;
+    j->attempt.unread = true;
+    j->attempt.unread_at = m->now;
+    return true;
+}
+
+static bool apply_read(struct model *m, struct job *j, const struct event *e)
+{
+    if (!is_attempt(j, e) || !j->attempt.unread)
+        return false;
+    j->attempt.unread = false;
+    j->attempt.read_at = m->now;
+    return true;
+}
+
 static bool apply_tick(struct model *m, struct job *j, const struct event *e)
 {
     return true;
@@ -394,7 +413,7 @@ static void resume(struct job *j)
     struct attempt *a = &j->attempt;
 
     job_enter(j, JOB_RUNNING);
-    a->hung = a->crashed = false;
+    a->hung = a->crashed = a->drained = a->unread = false;
     a->interrupted_at = USEC_NEVER;
     a->decision = (struct decision_facts){.action = ACTION_NONE};
     a->evidence = evidence_new();
@@ -605,6 +624,8 @@ static const struct {
     [EVENT_MODE] = {apply_mode, OF_JOB},
     [EVENT_BRAKES] = {apply_brakes, OF_NONE},
     [EVENT_FENCED] = {apply_fenced, OF_JOB},
+    [EVENT_LOGS_UNREAD] = {apply_unread, OF_JOB},
+    [EVENT_LOGS_READ] = {apply_read, OF_JOB},
     [EVENT_RUNNER_LOST] = {apply_lost, OF_ANY},
     [EVENT_LEARNED] = {apply_learned, OF_JOB},
     [EVENT_FINDING] = {apply_finding, OF_JOB},
