@@ -358,6 +358,32 @@ static void test_who_died_first_was_where_it_died(void **state)
     assert_string_equal(s->in.culprits.nodes[0], "n3");
 }
 
+/* Ranks and srun write into one file, in any order. */
+static void test_what_srun_says_between_the_lines_of_a_rank_is_not_of_that_rank(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 10, USEC_PER_SEC);
+    lay_out(s, "n3", "0", 2);
+    lay_out(s, "n4", "1", 2);
+    say(s, "pt.gloo_closed", ROLE_CASCADE, CAUSE_UNKNOWN, 25, 0);
+    x = hit(s, "python.traceback", ROLE_CONFIRM, CAUSE_UNKNOWN, 20);
+    x.who.rank = 1;
+    x.blame = BLAME_RANK;
+    evidence_add(s->e, &x);
+    x = make(s, SIGNAL_EXIT, "slurm.task_exit", ROLE_CONFIRM);
+    x.layer = LAYER_SCHEDULER;
+    STR_COPY(x.who.node, "n3");
+    STR_COPY(x.who.tasks, "0");
+    x.exit.code = 1;
+    evidence_add(s->e, &x);
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 1);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n4");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -381,6 +407,7 @@ int main(void)
         STORY_TEST(test_the_layout_says_where_ranks_are),
         STORY_TEST(test_another_step_has_another_layout),
         STORY_TEST(test_who_died_first_was_where_it_died),
+        STORY_TEST(test_what_srun_says_between_the_lines_of_a_rank_is_not_of_that_rank),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,11 +18,13 @@
 #define OTHERS_MIN       2  /* killed processes that tell for whom */
 #define REPORT_LINES     3  /* a launcher's block: gap between two lines that belong together */
 
-/* Whether the line adds to the report that is being read: it repeats nothing of it. */
+/* Whether the line adds to the report that is being read: it repeats nothing of it, and is of the
+ * same speaker as far as that can be told. What srun says of a task stands between the lines of
+ * ranks just as it comes, and says nothing of them. */
 static bool continues_report(const struct exit_seen *x, const struct signal *s, bool has_code)
 {
-    return x->file == s->file && s->line != 0 && s->line - x->last_line <= REPORT_LINES &&
-           streq(x->signature, s->signature) == false &&
+    return x->file == s->file && x->layer == s->layer && s->line != 0 &&
+           s->line - x->last_line <= REPORT_LINES && streq(x->signature, s->signature) == false &&
            (x->who.rank == RANK_NONE || s->who.rank == RANK_NONE) &&
            (!*x->who.node || !*s->who.node) && !(x->has_code && has_code);
 }
