@@ -167,6 +167,13 @@ static void on_greeted(void *ctx)
     watch_repeat(a->watch); /* it may be another reknitd */
 }
 
+static void on_lost(void *ctx)
+{
+    struct agent *a = ctx;
+
+    watch_repeat(a->watch);
+}
+
 static void tell_refusal(void *ctx, int64_t question, const char *why)
 {
     struct agent *a = ctx;
@@ -218,7 +225,7 @@ static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
 static int open_uplink(struct agent *a)
 {
     static const struct uplink_handlers handlers = {
-        .said = on_said, .greeted = on_greeted, .asked = on_asked};
+        .said = on_said, .greeted = on_greeted, .lost = on_lost, .asked = on_asked};
     const struct settings *s = &a->settings;
     char found[PATH_MAX];
     const char *option = s->key ? "--key" : s->munge_socket ? "--munge-socket" : NULL;

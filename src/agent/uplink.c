@@ -72,6 +72,7 @@ struct uplink {
     uint64_t next;
     bool proof_wanted; /* the first message was not handed to the sealer yet */
     size_t telling;
+    bool lost; /* of what was to be told now; not said yet */
     usec_t last_ack;
     char why[200]; /* the connection is about to be closed; "" = nobody said */
     char last_said[256];
@@ -148,6 +149,23 @@ static void ask_for_proof(struct uplink *u)
     u->handlers.greeted(u->ctx);
 }
 
+static bool is_sealing_paused(struct uplink *u)
+{
+    int on = SD_EVENT_OFF;
+
+    sd_event_source_get_enabled(u->seal_timer, &on);
+    return on != SD_EVENT_OFF;
+}
+
+/* Not while nothing is sealed: it would be told in vain again. */
+static void say_lost(struct uplink *u)
+{
+    if (!u->lost || u->phase != LINK_UP || is_sealing_paused(u))
+        return;
+    u->lost = false;
+    u->handlers.lost(u->ctx);
+}
+
 static int on_seal_timer(sd_event_source *s, uint64_t usec, void *userdata)
 {
     struct uplink *u = userdata;
@@ -156,6 +174,7 @@ static int on_seal_timer(sd_event_source *s, uint64_t usec, void *userdata)
         ask_for_proof(u);
     else
         uplink_poke(u);
+    say_lost(u);
     return 0;
 }
 
@@ -181,12 +200,15 @@ static void on_sealed(void *ctx, const json_t *answer)
     free(ctx);
     if (!errand.spooled)
         u->telling--;
-    if ((u->phase != LINK_UP && u->phase != LINK_PROVING) || errand.generation != u->generation)
+    if (u->phase != LINK_UP && u->phase != LINK_PROVING)
         return;
-    if (!sealed)
+    if (!errand.spooled && (!sealed || errand.generation != u->generation))
+        u->lost = true;
+    if (errand.generation == u->generation && !sealed)
         pause_sealing(u, why ? why : "reknit-seal does not answer");
-    else
+    else if (errand.generation == u->generation)
         lines_send(u->lines, json_pack("{s:s}", "sealed", sealed));
+    say_lost(u);
 }
 
 static int ask_to_seal(struct uplink *u, const struct spool_message *m, json_t *body)
@@ -202,14 +224,6 @@ static int ask_to_seal(struct uplink *u, const struct spool_message *m, json_t *
     if (r < 0)
         free(errand);
     return r;
-}
-
-static bool is_sealing_paused(struct uplink *u)
-{
-    int on = SD_EVENT_OFF;
-
-    sd_event_source_get_enabled(u->seal_timer, &on);
-    return on != SD_EVENT_OFF;
 }
 
 void uplink_poke(struct uplink *u)
@@ -276,6 +290,7 @@ static void on_greeting(struct uplink *u, const json_t *j)
     }
     u->phase = LINK_PROVING;
     u->generation++;
+    u->lost = false; /* who is greeted tells all anew */
     u->next = spool_first(u->spool);
     set_timer(u, PROOF_PATIENCE);
     ask_for_proof(u);

@@ -22,6 +22,9 @@ struct uplink_handlers {
     void (*said)(void *ctx, const char *text);
     /* A message is to be told by uplink_tell(), to prove who we are. */
     void (*greeted)(void *ctx);
+    /* What uplink_tell() took was lost, and the connection stands: what still matters of it is to
+     * be told again. */
+    void (*lost)(void *ctx);
     /* What reknitd asks of this node, on this connection, under the seal of root or of `asker`;
      * "question" is its number. */
     void (*asked)(void *ctx, const json_t *question);
@@ -38,7 +41,7 @@ DEFINE_CLEANUP(struct uplink *, uplink_free);
 /* Something was added to the spool. */
 void uplink_poke(struct uplink *u);
 /* Now or never: a message's JSON, which is not repeated when it is lost. Takes it over. Whether it
- * is on its way. */
+ * is on its way: it goes with the connection, or `lost` is called, or it is sent. */
 bool uplink_tell(struct uplink *u, json_t *body);
 
 /* For a further connection, while this one stands: the address that it goes to, "" = it does not

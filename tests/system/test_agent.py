@@ -236,6 +236,46 @@ def test_munge_stopped_and_back(place):
     assert await_jobs(listener, 3, 60) == [1, 2, 3]
 
 
+def logs(listener):
+    """(job, restart, path) of the logs that were told of."""
+    messages = (json.loads(line).get("message", {}) for line in list(listener.out.lines))
+    return [(m["job"], m["restart"], p) for m in messages if m.get("kind") == "logs" for p in m["paths"]]
+
+
+def test_what_is_told_once_is_told_again_when_sealing_failed(place):
+    """A log, and that a rank is stopped: both are in no spool. No sample helps the log."""
+    munged = place.munge()
+    listener = place.listener()
+    agent = place.agent(listener.port, NODE, "--sample", "1h")
+    listener.out.expect("alive")
+    out = place.folder / "train.log"
+    os.kill(munged.process.pid, signal.SIGSTOP)
+    step = Step(place, 52, out=out)
+    agent.err.expect("cannot be sealed")
+    assert logs(listener) == []
+    os.kill(munged.process.pid, signal.SIGCONT)
+    await_true("the log", lambda: (52, 0, str(out)) in logs(listener), 60, 0.02)
+    step.end()
+
+
+def test_a_rank_that_stopped_while_nobody_listened_is_told_of(place):
+    listener = place.listener()
+    agent = place.agent(listener.port, NODE, "--sample", "100ms")
+    listener.out.expect("alive")
+    step = Step(place, 53)
+    listener.out.expect('"kind":"activity"')
+    listener.process.kill()
+    listener.process.wait()
+    agent.err.expect("not connected")
+    os.kill(step.task, signal.SIGSTOP)
+    await_true("it to stop", lambda: stat(step.task)[0] == "T", 10, 0.02)
+    again = place.listener(port=listener.port)
+    await_true("that it is stopped", lambda: any(
+        json.loads(line).get("message", {}).get("signal", {}).get("who", {}).get("rank") == 5 for line in list(again.out.lines)),
+        30, 0.02)
+    step.end()
+
+
 class Impostor:
     """Speaks to the listener by itself, with whatever seal."""
 
@@ -546,16 +586,12 @@ def test_logs_are_told_again_to_who_comes_anew(place):
     place.ready()
     step, silent = Step(place, 47, 2, out=out), Step(place, 48)
 
-    def told(where):
-        messages = (json.loads(line).get("message", {}) for line in list(where.out.lines))
-        return [(m["job"], m["restart"], p) for m in messages if m.get("kind") == "logs" for p in m["paths"]]
-
-    await_true("the log", lambda: told(listener), 10, 0.02)
+    await_true("the log", lambda: logs(listener), 10, 0.02)
     listener.process.kill()
     listener.process.wait()
     again = place.listener(port=listener.port)
-    await_true("the log again", lambda: told(again), 20, 0.02)
-    assert set(told(listener)) == set(told(again)) == {(47, 2, str(out))}
+    await_true("the log again", lambda: logs(again), 20, 0.02)
+    assert set(logs(listener)) == set(logs(again)) == {(47, 2, str(out))}
     step.end(), silent.end()
 
 
