@@ -3,6 +3,8 @@
 
 import re
 import shlex
+import shutil
+import subprocess
 
 import pytest
 
@@ -33,6 +35,20 @@ def test_named_files_exist(top):
                                path.read_text(encoding="utf-8")):
             if not re.search(r"[A-Z]{3,}", name.rsplit("/", 1)[-1].split(".")[0]) or name.endswith(".md"):
                 assert (top / name).exists(), f"{path}: {name}"
+
+
+def test_what_it_needs_to_run_is_named(reknit, top):
+    """By its package, where dpkg knows it."""
+    if not shutil.which("dpkg-query") or not shutil.which("readelf"):
+        pytest.skip("no dpkg or no readelf")
+    text = (top / "docs/OPERATIONS.md").read_text(encoding="utf-8")
+    dynamic = subprocess.run(["readelf", "-d", reknit.path], capture_output=True, text=True, check=True).stdout
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic)
+    assert len(needed) > 5
+    for library in set(needed) - {"libc.so.6"}:
+        found = subprocess.run(["dpkg-query", "-S", f"*/{library}"], capture_output=True, text=True).stdout
+        packages = {line.split(":")[0] for line in found.splitlines()}
+        assert not packages or any(package in text for package in packages), f"{library}: {packages}"
 
 
 def decision_rules(top):
