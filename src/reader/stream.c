@@ -218,6 +218,9 @@ static void tell_trouble(struct stream *s, int e)
     s->trouble = e;
     if (e == EMEDIUMTYPE)
         snprintf(text, sizeof(text), "it is no regular file");
+    else if (e == EPERM)
+        snprintf(text, sizeof(text),
+                 "it lies where anybody can put a file, and is not the user's own");
     else if (e == EILSEQ)
         snprintf(text, sizeof(text), "it begins with data, not with text, and is not read on");
     else

@@ -10,6 +10,10 @@
  * A FIFO or device must not even be opened, because that alone can have effects: so stat() goes
  * first, and for whoever swaps the file in between there is O_NONBLOCK and fstat().
  *
+ * A path may lie where anybody can put a file: /tmp of this host, where the job has written into
+ * /tmp of its node. There only what is the user's own is read, and through no link, or a stranger
+ * could write a job's log.
+ *
  * NFS and its kin answer stat() and read() out of a cache that may be a minute old; opening a file
  * is what makes them ask the server. */
 
@@ -22,6 +26,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -67,6 +72,28 @@ void tail_close(struct tail *t)
     t->ino = t->dev = 0;
 }
 
+/* Whether nobody but the user and root can put a file there, or let one there be another's. */
+static bool is_safe_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[PATH_MAX];
+    struct stat st;
+
+    if (!slash ||
+        !str_copy_n(folder, sizeof(folder), path, (size_t)(slash - path) + (slash == path)))
+        return false;
+    return stat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+           !(st.st_mode & S_IWOTH);
+}
+
+static bool may_be_read(const char *path, const struct stat *file)
+{
+    struct stat own;
+
+    return is_safe_folder(path) || (lstat(path, &own) == 0 && own.st_ino == file->st_ino &&
+                                    own.st_dev == file->st_dev && file->st_uid == geteuid());
+}
+
 /* 0 and the open file, -ENOENT, or what else is in the way. */
 static int open_regular(const char *path, int *ret_fd, struct stat *ret)
 {
@@ -81,6 +108,8 @@ static int open_regular(const char *path, int *ret_fd, struct stat *ret)
         return -errno;
     if (!S_ISREG(ret->st_mode))
         return -EMEDIUMTYPE;
+    if (!may_be_read(path, ret))
+        return -EPERM;
     *ret_fd = take_fd(&fd);
     return 0;
 }

@@ -36,7 +36,8 @@ enum tail_look {
 };
 
 /* Looks at the file, anew where a network file system would answer from memory. A negative errno
- * is trouble that may pass; -EMEDIUMTYPE: it is no regular file. */
+ * is trouble that may pass; -EMEDIUMTYPE: it is no regular file; -EPERM: somebody
+ * else may have put it there. */
 int tail_look(struct tail *t, bool fresh);
 
 /* Leaves the file that was replaced, with 0 like tail_look(). */

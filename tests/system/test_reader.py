@@ -318,6 +318,36 @@ def test_only_what_its_user_may_open(open_path):
         assert reader.roots() == [3]
 
 
+@AS_ROOT
+def test_what_a_stranger_put_there_is_no_log(open_path):
+    """In /tmp of this host may lie what the job's own /tmp on its node has under that name."""
+    program = shutil.copy(READER, open_path)
+    shared, theirs, project = open_path / "tmp", open_path / "tmp" / "job", open_path / "project"
+    for folder, mode in ((shared, 0o1777), (theirs, 0o755), (project, 0o755)):
+        folder.mkdir()
+        folder.chmod(mode)
+    os.chown(theirs, STRANGER + 1, STRANGER + 1)
+    for number, (path, owner) in enumerate({shared / "planted.out": STRANGER + 1, theirs / "planted.out": STRANGER + 1,
+                                            shared / "own.out": STRANGER, theirs / "own.out": STRANGER,
+                                            project / "of a colleague.out": STRANGER + 1}.items(), 1):
+        write(path, number)
+        os.chown(path, owner, owner)
+    (theirs / "link.out").symlink_to(shared / "own.out")
+    why = "it lies where anybody can put a file, and is not the user's own"
+    with Reader(program, user=STRANGER) as reader:
+        reader.follow(shared, "planted.out", "%x.out", "own.out", "job/planted.out", "job/own.out", "job/link.out",
+                      f"{project}/of a colleague.out")
+        for path in (shared / "planted.out", theirs / "planted.out", theirs / "link.out"):
+            reader.kind("file", path=str(path), trouble=why)
+        reader.drain()
+        assert sorted(reader.roots()) == [3, 4, 5]
+        (shared / "own.out").rename(shared / "old.out")  # as a rotation does
+        write(shared / "own.out", 9)
+        os.chown(shared / "own.out", STRANGER + 1, STRANGER + 1)
+        reader.drain()
+        assert 9 not in reader.roots()
+
+
 def marks_behind(reader, root):
     """The first that come when that error was told: those before it may be of the text above."""
     reader.expect(lambda t: root in reader.roots())
