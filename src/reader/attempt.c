@@ -32,6 +32,7 @@
 #define QUICK_EVERY  (500 * USEC_PER_MSEC)
 #define SLOW_EVERY   (4 * USEC_PER_SEC)
 #define ABSENT_EVERY (2 * USEC_PER_SEC)
+#define ABSENT_LAST  (20 * USEC_PER_SEC)   /* a folder's notice comes sooner, where there are any */
 #define SEEK_SOON    (500 * USEC_PER_MSEC) /* least time between two searches */
 #define SEEK_FIRST   USEC_PER_SEC
 #define SEEK_LAST    (30 * USEC_PER_SEC)
@@ -51,8 +52,9 @@ struct pattern {
 struct entry_file {
     struct stream *stream;
     usec_t due;
-    int number;   /* of the notice */
-    bool pending; /* has to be read to its end for the drain */
+    unsigned absences; /* looks in a row that found nothing to read */
+    int number;        /* of the notice */
+    bool pending;      /* has to be read to its end for the drain */
 };
 
 struct mark_list {
@@ -422,13 +424,19 @@ static usec_t in_step(usec_t due)
     return due + USEC_PER_SEC - due % USEC_PER_SEC;
 }
 
-static usec_t next_look(const struct entry_file *f, usec_t now)
+/* Of one that is read by another name already there is nothing to read either. */
+static usec_t next_look(struct entry_file *f, usec_t now)
 {
     const struct tail *t = stream_tail(f->stream);
     usec_t quiet = now - stream_grew_at(f->stream), every;
 
-    if (tail_ino(t) == 0)
-        return in_step(now + ABSENT_EVERY);
+    f->absences = tail_ino(t) == 0 ? f->absences + 1 : 0;
+    if (f->absences > 0) {
+        every = ABSENT_EVERY * f->absences / 4;
+        return in_step(now + (every < ABSENT_EVERY  ? ABSENT_EVERY
+                              : every < ABSENT_LAST ? every
+                                                    : ABSENT_LAST));
+    }
     if (f->number != NOTICE_NONE && !tail_is_remote(t))
         return in_step(now + LOCAL_EVERY);
     every = quiet / 8;

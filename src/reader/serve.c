@@ -11,6 +11,7 @@
  *                         marks: read up to there already; before: the attempt before was;
  *                         beside: other jobs were, in files that may be this one's too.
  *                         M: {"file":0,"path":P,"ino":I,"offset":O,"line":L,"print":HEX}
+ *   {"op":"files","job":K,"attempt":N,"files":[F..]}    more of them
  *   {"op":"drain","job":K,"attempt":N}    read to the end, then say so
  *   {"op":"unfollow","job":K}
  *   {"op":"ping"}
@@ -22,6 +23,7 @@
  *   {"kind":"marks","marks":[M..]}        all that stands before them was told before
  *   {"kind":"anew","file":0}              its offsets count from the beginning again
  *   {"kind":"gap","text":"..."}           something will never be told
+ *   {"kind":"full"}                       there is no room for it until others are unfollowed
  *   {"kind":"nowhere","path":P}           the folder is missing on this host
  *   {"kind":"drained"}
  *
@@ -408,6 +410,14 @@ static size_t files_of(const struct server *s)
     return n;
 }
 
+static void tell_full(struct server *s, const char *key, uint32_t attempt)
+{
+    struct job j = {.number = attempt};
+
+    STR_COPY(j.key, key);
+    tell(s, about(&j, "full"));
+}
+
 static struct job *add_job(struct server *s, const char *key)
 {
     struct job *j = xnew(struct job);
@@ -428,8 +438,10 @@ static const char *follow(struct server *s, const json_t *q, const char *key)
 
     if (j ? number < j->number : number == 0)
         return "that attempt is over";
-    if (!j && (s->jobs.n == JOBS_MAX || files_of(s) > FILES_MAX))
-        return "too many jobs";
+    if (!j && (s->jobs.n == JOBS_MAX || files_of(s) > FILES_MAX)) {
+        tell_full(s, key, number);
+        return NULL;
+    }
     if (!j)
         j = add_job(s, key);
     if (is_new) {
@@ -454,11 +466,29 @@ static const char *follow(struct server *s, const json_t *q, const char *key)
     return NULL;
 }
 
-static const char *drain(struct server *s, const json_t *q, const char *key)
+static struct job *find_attempt(const struct server *s, const json_t *q, const char *key)
 {
     struct job *j = find_job(s, key);
 
-    if (!j || j->number != number_of(q, "attempt", 0))
+    return j && j->number == number_of(q, "attempt", 0) ? j : NULL;
+}
+
+static const char *more_files(struct server *s, const json_t *q, const char *key)
+{
+    struct job *j = find_attempt(s, q, key);
+
+    if (!j)
+        return "that attempt is not followed";
+    add_files(j, json_object_get(q, "files"));
+    j->due = 0;
+    return NULL;
+}
+
+static const char *drain(struct server *s, const json_t *q, const char *key)
+{
+    struct job *j = find_attempt(s, q, key);
+
+    if (!j)
         return "that attempt is not followed";
     attempt_drain(j->attempt);
     j->due = 0;
@@ -484,6 +514,8 @@ static const char *answer_job(struct server *s, const char *op, const json_t *q)
         return "which job?";
     if (streq(op, "follow"))
         return follow(s, q, key);
+    if (streq(op, "files"))
+        return more_files(s, q, key);
     if (streq(op, "drain"))
         return drain(s, q, key);
     if (streq(op, "unfollow"))

@@ -61,6 +61,7 @@ struct job {
     json_t *files;          /* the paths that were told one by one, as keys */
     bool more_files;        /* than the reader was told */
     bool full;              /* said so */
+    bool refused;           /* its reader has no room for it yet */
     bool draining;
     bool nowhere; /* its reader misses the folder of a log */
     usec_t moved_at;
@@ -167,14 +168,23 @@ static void ask_follow(struct job *j)
     reader_process_ask(j->owner->process, q);
 }
 
-/* What else it knows of the attempt, it knows. */
+static json_t *question(const struct job *j, const char *op)
+{
+    return json_pack("{s:s,s:s,s:I}", "op", op, "job", j->key, "attempt", (json_int_t)j->attempt);
+}
+
+static void ask_about(const struct job *j, const char *op)
+{
+    reader_process_ask(j->owner->process, question(j, op));
+}
+
 static void ask_more_files(struct job *j)
 {
     json_t *q;
 
     if (!j->more_files)
         return;
-    q = json_copy(j->request);
+    q = question(j, "files");
     json_object_set_new(q, "files", files_list(j));
     j->more_files = false;
     reader_process_ask(j->owner->process, q);
@@ -189,10 +199,17 @@ static int on_files_timer(sd_event_source *s, uint64_t usec, void *userdata)
     return 0;
 }
 
-static void ask_about(const struct job *j, const char *op)
+/* There is room again for jobs that its reader had none for. */
+static void ask_refused(const struct owner *o)
 {
-    reader_process_ask(j->owner->process, json_pack("{s:s,s:s,s:I}", "op", op, "job", j->key,
-                                                    "attempt", (json_int_t)j->attempt));
+    VEC_FOREACH (&o->readers->jobs, j) {
+        if ((*j)->owner != o || !(*j)->refused)
+            continue;
+        (*j)->refused = false;
+        ask_follow(*j);
+        if ((*j)->draining)
+            ask_about(*j, "drain");
+    }
 }
 
 /* Of an attempt whose end is wanted: who waits for it must know whether anybody reads. */
@@ -235,6 +252,7 @@ static void ask_all(void *ctx)
     VEC_FOREACH (&o->readers->jobs, j) {
         if ((*j)->owner != o)
             continue;
+        (*j)->refused = false;
         expect_repeats(*j);
         ask_follow(*j);
         if ((*j)->draining)
@@ -401,6 +419,9 @@ static void take_about(struct owner *o, struct job *j, const char *kind, const j
         take_anew(j, t);
     } else if (streq(kind, "gap")) {
         take_gap(j, t);
+    } else if (streq(kind, "full")) {
+        j->refused = true;
+        tell_gap(j, "its logs are not read as long as so many others of its user are");
     } else if (streq(kind, "nowhere")) {
         take_nowhere(j);
     } else if (streq(kind, "drained") && j->draining) {
@@ -701,6 +722,7 @@ void readers_forget(struct readers *r, const char *job)
     VEC_REMOVE(&r->jobs, at);
     drop_files(j);
     j->owner->n_jobs--;
+    ask_refused(j->owner);
     *VEC_PUSH(&r->gone) = j;
     sd_event_source_set_enabled(r->bury, SD_EVENT_ONESHOT);
     reader_state_changed(r->state);

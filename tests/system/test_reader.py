@@ -445,6 +445,17 @@ def test_many_jobs(reader, tmp_path):
     }
 
 
+def test_files_are_added_without_the_rest(reader, tmp_path):
+    """What was refused of the attempt is not refused, and told, with each file again."""
+    write(tmp_path / "told", 1)
+    reader.follow(tmp_path, "%", "slurm-%j.out")
+    assert reader.ask(op="files", job=JOB, attempt=1, files=[str(tmp_path / "told")])["ok"]
+    reader.drain()
+    assert reader.roots() == [1]
+    assert not reader.ask(op="files", job=JOB, attempt=2, files=[])["ok"]
+    assert not reader.ask(op="files", job="none", attempt=1, files=[])["ok"]
+
+
 def test_unfollow(reader, tmp_path):
     log = tmp_path / "slurm-4242.out"
     write(log, 1)

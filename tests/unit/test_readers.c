@@ -364,6 +364,34 @@ static void test_files_have_a_bound(void **state)
     end(&w);
 }
 
+static void test_a_job_that_there_was_no_room_for(void **state)
+{
+    enum { ROOM = 4096 }; /* jobs of one reader */
+    struct world w;
+    char key[32];
+
+    begin(&w, READER_FOLDER);
+    for (int i = 0; i <= ROOM; i++) {
+        struct log_paths p = {.std_out = i < ROOM ? "none" : "slurm-7.out",
+                              .work_dir = w.dir,
+                              .job_id = 7,
+                              .array_task_id = LOG_NO_TASK};
+
+        snprintf(key, sizeof(key), "%d-1", i);
+        assert_int_equal(readers_follow(w.readers, w.uid, (gid_t)-1, key, 1, &p), 0);
+        w.job = key; /* the last */
+    }
+    print(&w, 0, 3);
+    readers_drain(w.readers, key, 1);
+    RUN_UNTIL(w.event, w.gaps == 1);
+    assert_non_null(strstr(w.last_gap, "so many others of its user"));
+    assert_int_equal(w.drained, 0);
+    readers_forget(w.readers, "17-1");
+    RUN_UNTIL(w.event, w.drained == 1);
+    check_lines(&w, 3);
+    end(&w);
+}
+
 /* Each of them appends to what the one before wrote, and nobody says so. */
 static void test_jobs_in_one_log(void **state)
 {
@@ -630,6 +658,7 @@ int main(void)
         cmocka_unit_test(test_files_as_they_are),
         cmocka_unit_test(test_a_file_that_is_told_of_before_the_drain),
         cmocka_unit_test(test_files_have_a_bound),
+        cmocka_unit_test(test_a_job_that_there_was_no_room_for),
         cmocka_unit_test(test_jobs_in_one_log),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_refusals),
