@@ -18,6 +18,7 @@ struct asker {
     bool is_operator;
     uid_t uid;
     char name[ASKER_NAME_LEN]; /* for the journal: "alice", "uid 1000" */
+    const char *why;           /* not known: what is wrong with what was shown; or NULL */
 };
 
 /* owner: uid of the job's user; 0 (root, or not known) is operators' business alone. */

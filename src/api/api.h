@@ -25,7 +25,7 @@ struct api_config {
     const char *tls_cert, *tls_key; /* PEM files; on TCP both, but for a loopback address */
     const char *token_file;         /* lines of "USER TOKEN", readable by us alone */
     bool munge;                     /* on TCP: "Authorization: MUNGE credential" too */
-    const char *const *seal;        /* argv of reknit-seal, for those */
+    const char *const *seal;        /* argv of reknit-seal, for those; of api_new() */
     const char *operators;          /* group; "" or NULL: root, the scheduler's own user and we
                                        ourselves alone */
 };

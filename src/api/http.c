@@ -22,6 +22,7 @@
 #include "base/acceptor.h"
 #include "base/str.h"
 #include "base/timer.h"
+#include "wire/request_claim.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -66,6 +67,8 @@ struct http {
 /* One request, while its body is read, and its credential opened. */
 struct exchange {
     struct connection *connection;
+    char *target; /* as it was sent: path and query */
+    bool begun;
     struct strbuf body;
     size_t seen; /* bytes of it, kept or not */
     struct proof *proof;
@@ -76,7 +79,7 @@ struct exchange {
 /* A credential that is being opened. */
 struct proof {
     struct exchange *x; /* NULL: its connection is gone */
-    char *method, *path;
+    char *claim;        /* that it must make */
 };
 
 /* Turns of the loop */
@@ -369,8 +372,7 @@ static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *mhd, co
 
 static void proof_free(struct proof *p)
 {
-    free(p->method);
-    free(p->path);
+    free(p->claim);
     free(p);
 }
 
@@ -382,8 +384,7 @@ static void on_opened(void *ctx, const json_t *opened)
     if (x) {
         struct http *h = x->connection->http;
 
-        identity_of_credential(x->connection->http->c.identity, opened, p->method, p->path,
-                               &x->who);
+        identity_of_credential(h->c.identity, opened, p->claim, &x->who);
         x->proof = NULL;
         on_wake(x->connection);
         run(h);
@@ -393,8 +394,7 @@ static void on_opened(void *ctx, const json_t *opened)
 
 /* Whether the request waits for what its credential says. A suspended connection is looked at again
  * once it is known. */
-static bool wait_for_proof(struct exchange *x, struct MHD_Connection *mhd, const char *method,
-                           const char *path)
+static bool wait_for_proof(struct exchange *x, struct MHD_Connection *mhd, const char *method)
 {
     struct connection *c = x->connection;
     const struct http_config *h = &c->http->c;
@@ -407,7 +407,8 @@ static bool wait_for_proof(struct exchange *x, struct MHD_Connection *mhd, const
         return false;
     x->asked = true;
     x->proof = xnew(struct proof);
-    *x->proof = (struct proof){.x = x, .method = xstrdup(method), .path = xstrdup(path)};
+    *x->proof = (struct proof){
+        .x = x, .claim = request_claim(method, x->target, strbuf_str(&x->body), x->body.len)};
     c->mhd = mhd;
     c->suspended = true;
     MHD_suspend_connection(mhd);
@@ -439,15 +440,23 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t le
     return MHD_YES;
 }
 
-static enum MHD_Result begin(struct MHD_Connection *mhd, void **ctx)
+/* The first word of a request, from which on it is ours until it is completed. */
+static void *on_target(void *cls, const char *target, struct MHD_Connection *mhd)
 {
-    const char *length = get_header(mhd, "Content-Length");
     struct exchange *x = xnew(struct exchange);
-    long long v;
 
     x->connection =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-    *ctx = x;
+    x->target = xstrdup(target);
+    return x;
+}
+
+static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *mhd)
+{
+    const char *length = get_header(mhd, "Content-Length");
+    long long v;
+
+    x->begun = true;
     if (length && (str_to_i64(length, &v) < 0 || v > (long long)BODY_MAX))
         return refuse_body(x, mhd);
     return MHD_YES;
@@ -459,8 +468,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const c
 {
     struct exchange *x = *ctx;
 
-    if (!x)
-        return begin(mhd, ctx);
+    if (!x->begun)
+        return begin(x, mhd);
     if (*len > 0) {
         enum MHD_Result r = take_body(x, data, *len);
 
@@ -469,7 +478,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const c
     }
     if (x->seen > BODY_MAX)
         return refuse_body(x, mhd);
-    return wait_for_proof(x, mhd, method, url) ? MHD_YES : answer(x, mhd, method, url);
+    return wait_for_proof(x, mhd, method) ? MHD_YES : answer(x, mhd, method, url);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **ctx,
@@ -482,6 +491,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **ctx,
     if (x->connection->state == CONNECTION_TAKES)
         enter(x->connection, CONNECTION_ASKS);
     strbuf_done(&x->body);
+    free(x->target);
     if (x->proof)
         x->proof->x = NULL;
     free(x);
@@ -511,8 +521,8 @@ static int start_daemon(struct http *h, struct err *e)
         flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
         INACTIVE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, MEMORY_MAX,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-        h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (!h->daemon)
         return err_set(e, -EIO, "the HTTP server does not start%s",
                        h->c.tls_cert ? "; are certificate and key right?" : "");

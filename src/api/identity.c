@@ -278,18 +278,24 @@ static bool is_listed(const json_t *groups, gid_t group)
     return false;
 }
 
-void identity_of_credential(const struct identity *i, const json_t *opened, const char *method,
-                            const char *path, struct asker *ret)
+void identity_of_credential(const struct identity *i, const json_t *opened, const char *claim,
+                            struct asker *ret)
 {
     const char *text = json_string_value(json_object_get(opened, "text"));
     const char *user = json_string_value(json_object_get(opened, "user"));
     const json_t *uid = json_object_get(opened, "uid");
-    size_t n = strlen(method);
 
     *ret = (struct asker){0};
-    if (!text || !json_is_integer(uid) || strncmp(text, method, n) != 0 || text[n] != ' ' ||
-        !streq(text + n + 1, path))
+    if (!text || !json_is_integer(uid)) {
+        ret->why = "the credential cannot be opened: it is none, expired, or was used before";
         return;
+    }
+    if (!streq(text, claim)) {
+        ret->why = "the credential is not for this request: it must be made of the method, the "
+                   "path with its query, and the SHA-256 of the body (an older reknit leaves some "
+                   "of that out)";
+        return;
+    }
     ret->known = true;
     ret->uid = (uid_t)json_integer_value(uid);
     ret->is_operator =

@@ -26,9 +26,10 @@ void identity_of_socket(const struct identity *i, int fd, struct asker *ret);
 
 /* "MUNGE CREDENTIAL", of which this is the credential; NULL: it is none, or none is taken. */
 const char *identity_credential(const struct identity *i, const char *header);
-/* Of what reknit-seal says of a credential, which must be made for this very request. */
-void identity_of_credential(const struct identity *i, const json_t *opened, const char *method,
-                            const char *path, struct asker *ret);
+/* Of what reknit-seal says of a credential, which must be made for this very request: its claim is
+ * as in wire/request_claim.h. */
+void identity_of_credential(const struct identity *i, const json_t *opened, const char *claim,
+                            struct asker *ret);
 
 /* Of an Authorization header, NULL = there is none. ret->known = false: nobody. */
 void identity_of_header(const struct identity *i, const char *header, struct asker *ret);

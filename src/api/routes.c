@@ -133,7 +133,9 @@ void route_answer(struct store *store, const struct api_request *r, struct api_a
         answer_error(ret, 404, "there is nothing at %s; /v1/openapi.json tells what there is",
                      r->path);
     } else if (!r->asker->known) {
-        answer_error(ret, 401, "who are you? A token or credential is wanted");
+        answer_error(ret, 401, "%s",
+                     r->asker->why ? r->asker->why
+                                   : "who are you? A token or credential is wanted");
     } else if (route->operators && !r->asker->is_operator) {
         answer_error(
             ret, 403,

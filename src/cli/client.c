@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "wire/request_claim.h"
 
 #include <ctype.h>
 #include <curl/curl.h>
@@ -174,16 +175,15 @@ static void read_token(char ret[TOKEN_MAX])
     ret[strcspn(ret, " \t\r\n")] = '\0';
 }
 
-/* Made for this one request: "GET /v1/jobs". NULL: MUNGE does not work here. */
-static char *make_credential(CURL *c, const char *method, const char *path)
+/* For this one request. NULL: MUNGE does not work here. */
+static char *make_credential(const char *method, const char *path, const char *body)
 {
 #ifdef HAVE_MUNGE
     const char *munged = getenv("REKNIT_MUNGE_SOCKET");
     munge_ctx_t ctx = munge_ctx_create();
-    char *plain = curl_easy_unescape(c, path, (int)strcspn(path, "?"), NULL), *credential = NULL;
-    _cleanup_(freep) char *text = xasprintf("%s %s", method, plain ? plain : "");
+    _cleanup_(freep) char *text = request_claim(method, path, body, body ? strlen(body) : 0);
+    char *credential = NULL;
 
-    curl_free(plain);
     if (munged && *munged)
         munge_ctx_set(ctx, MUNGE_OPT_SOCKET, munged);
     munge_encode(&credential, ctx, text, (int)strlen(text));
@@ -195,7 +195,7 @@ static char *make_credential(CURL *c, const char *method, const char *path)
 }
 
 /* Who we are, for a daemon that no kernel tells. */
-static struct curl_slist *add_proof(CURL *c, const char *method, const char *path,
+static struct curl_slist *add_proof(const char *method, const char *path, const char *body,
                                     struct curl_slist *headers)
 {
     _cleanup_(freep) char *credential = NULL, *line = NULL;
@@ -205,7 +205,7 @@ static struct curl_slist *add_proof(CURL *c, const char *method, const char *pat
         return headers;
     read_token(token);
     if (!*token)
-        credential = make_credential(c, method, path);
+        credential = make_credential(method, path, body);
     if (!*token && !credential)
         log_warning("MUNGE does not work here, and REKNIT_TOKEN_FILE names no token");
     if (*token || credential)
@@ -214,7 +214,8 @@ static struct curl_slist *add_proof(CURL *c, const char *method, const char *pat
     return line ? curl_slist_append(headers, line) : headers;
 }
 
-static CURL *prepare(const char *method, const char *path, struct transfer *t,
+/* body NULL: GET */
+static CURL *prepare(const char *path, const char *body, struct transfer *t,
                      struct curl_slist **headers)
 {
     _cleanup_(freep) char *url = xasprintf("%s%s", *server() ? server() : "http://reknitd", path);
@@ -223,14 +224,15 @@ static CURL *prepare(const char *method, const char *path, struct transfer *t,
 
     if (!c)
         return NULL;
-    *headers = add_proof(c, method, path, *headers);
+    *headers = add_proof(body ? "POST" : "GET", path, body, *headers);
     if (!*server())
         curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, socket_path());
     if (ca && *ca)
         curl_easy_setopt(c, CURLOPT_CAINFO, ca);
     curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(c, CURLOPT_URL, url);
-    curl_easy_setopt(c, CURLOPT_PROXY, ""); /* whatever the environment says */
+    curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L); /* as the credential says */
+    curl_easy_setopt(c, CURLOPT_PROXY, "");      /* whatever the environment says */
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_HTTPHEADER, *headers);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, t->fn ? take_stream : take);
@@ -238,12 +240,11 @@ static CURL *prepare(const char *method, const char *path, struct transfer *t,
     return c;
 }
 
-/* body NULL: GET */
 static int ask(const char *path, const char *body, json_t **ret, struct err *e)
 {
     struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
     struct transfer t = {0};
-    CURL *c = prepare(body ? "POST" : "GET", path, &t, &headers);
+    CURL *c = prepare(path, body, &t, &headers);
     CURLcode code = c ? CURLE_OK : CURLE_FAILED_INIT;
     long status = 0;
     int r;
@@ -284,7 +285,7 @@ int client_follow(const char *path, bool (*fn)(void *ctx, const char *data), voi
 {
     struct curl_slist *headers = curl_slist_append(NULL, "Accept: text/event-stream");
     struct transfer t = {.fn = fn, .ctx = ctx};
-    CURL *c = prepare("GET", path, &t, &headers);
+    CURL *c = prepare(path, NULL, &t, &headers);
     CURLcode code = c ? CURLE_OK : CURLE_FAILED_INIT;
     long status = 0;
     int r;

@@ -2,6 +2,7 @@
 """Who is who for reknitd's API: tokens over TLS, the scheduler's user, a group; and all of it read again."""
 
 import grp
+import hashlib
 import http.client
 import json
 import os
@@ -268,6 +269,11 @@ def munged(open_path):
     process.wait(20)
 
 
+def claim(method, target, body=""):
+    """What a credential for that request says."""
+    return f"{method} {target} {hashlib.sha256(body.encode()).hexdigest()}"
+
+
 def credential(munge_socket, text, uid=0):
     def become():
         os.setuid(uid)
@@ -281,9 +287,9 @@ def test_munge(tmp_path, open_path, world, munged, reknit):
     daemon = Daemon(open_path, world, api={"listen": f"127.0.0.1:{port}", "munge": True},
                     agents={"munge_socket": str(munge_socket)})
 
-    def ask(path, header=None, method="GET"):
+    def ask(path, header=None, method="GET", body=None):
         c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        c.request(method, path, None, {"Authorization": header} if header else {})
+        c.request(method, path, body, {"Authorization": header} if header else {})
         r = c.getresponse()
         text = r.read().decode()
         c.close()
@@ -295,16 +301,28 @@ def test_munge(tmp_path, open_path, world, munged, reknit):
         world.submit(n_nodes=1, comment="reknit", name="his", user="bob", uid=ALICE + 1, runs=[(600, "completed", 0)])
         daemon.until("/v1/jobs", lambda a: len(a["jobs"]) == 2)
         assert ask("/v1/jobs")[0] == 401
-        hers = credential(munge_socket, "GET /v1/jobs", ALICE)
+        hers = credential(munge_socket, claim("GET", "/v1/jobs?limit=5"), ALICE)
         assert [j["name"] for j in ask("/v1/jobs?limit=5", f"MUNGE {hers}")[1]["jobs"]] == ["hers"]
         assert ask("/v1/jobs", f"MUNGE {hers}")[0] == 401  # it is good once
-        for text, path in (("GET /v1/jobs", "/v1/health"), ("POST /v1/jobs", "/v1/jobs"), ("", "/v1/jobs"),
-                           ("GET /v1/job", "/v1/jobs"), ("GET /v1/jobs/", "/v1/jobs")):
+        get = claim("GET", "/v1/jobs")
+        for text, path in ((get, "/v1/health"), (claim("POST", "/v1/jobs"), "/v1/jobs"), ("", "/v1/jobs"),
+                           (claim("GET", "/v1/job"), "/v1/jobs"), (claim("GET", "/v1/jobs/"), "/v1/jobs"),
+                           (get, "/v1/jobs?limit=5"), (get + "0", "/v1/jobs"), (get[:-1], "/v1/jobs"),
+                           (claim("GET", "/v1/jobs", "{}"), "/v1/jobs"), (claim("GET", "/v1/jobs?user=bob"), "/v1/jobs")):
             assert ask(path, f"MUNGE {credential(munge_socket, text, ALICE)}")[0] == 401, text
+        status, answer = ask("/v1/jobs", f"MUNGE {credential(munge_socket, 'GET /v1/jobs', ALICE)}")
+        assert status == 401 and "an older reknit" in answer["error"], answer
+        job = daemon.ask("/v1/jobs")[1]["jobs"][0]["key"]
+        gentle, harsh, target = '{"mode":"observe"}', '{"mode":"act"}', f"/v1/jobs/{job}/mode"
+        for body, given, expected in ((gentle, harsh, 401), (gentle, None, 401), (gentle, gentle, 200)):
+            proof = credential(munge_socket, claim("POST", target, body))
+            assert ask(target, f"MUNGE {proof}", "POST", given)[0] == expected, given
+        assert daemon.ask(f"/v1/jobs/{job}")[1]["mode"] == "observe"
         for odd in ("MUNGE ", "MUNGE x", "MUNGE \xff", "MUNGE " + "A" * 8000, "munge x"):
             assert ask("/v1/jobs", odd)[0] == 401
-        assert ask("/v1/freeze", f"MUNGE {credential(munge_socket, 'POST /v1/freeze', ALICE)}", "POST")[0] == 403
-        assert ask("/v1/freeze", f"MUNGE {credential(munge_socket, 'POST /v1/freeze')}", "POST")[0] == 200
+        freeze = claim("POST", "/v1/freeze")
+        assert ask("/v1/freeze", f"MUNGE {credential(munge_socket, freeze, ALICE)}", "POST")[0] == 403
+        assert ask("/v1/freeze", f"MUNGE {credential(munge_socket, freeze)}", "POST")[0] == 200
         assert daemon.ask("/v1/health")[1]["frozen"] is True
 
         env = {**os.environ, "REKNIT_SERVER": f"http://127.0.0.1:{port}", "REKNIT_MUNGE_SOCKET": str(munge_socket)}
