@@ -125,21 +125,6 @@ static void get_status(void *ctx, struct api_status *ret)
         ret->adapter = ret->adapter_ok ? "connected" : "starting";
 }
 
-/* Where munged listens is read once: another place wants a restart. */
-static void find_seal(struct daemon *d)
-{
-    const char *socket = d->config->agents.munge_socket;
-    size_t n = 0;
-
-    STR_PRINTF(d->seal_path, "%s/reknit-seal", d->programs);
-    d->seal[n++] = d->seal_path;
-    if (*socket) {
-        d->seal[n++] = "--munge-socket";
-        d->seal[n++] = socket;
-    }
-    d->seal[n] = NULL;
-}
-
 static struct api_config api_config_of(const struct daemon *d)
 {
     const struct daemon_config *c = d->config;
@@ -152,7 +137,6 @@ static struct api_config api_config_of(const struct daemon *d)
         .token_file = c->api.token_file,
         .operators = c->operators,
         .munge = c->api.munge,
-        .seal = d->seal,
     };
 }
 
@@ -177,7 +161,7 @@ void backend_learn(struct daemon *d)
 
 int backend_reload(struct daemon *d, struct err *e)
 {
-    struct api_config config = api_config_of(d);
+    struct api_config config = api_config_of(d); /* without a seal: it has one */
 
     return api_reload(d->api, &config, e);
 }
@@ -185,8 +169,10 @@ int backend_reload(struct daemon *d, struct err *e)
 int backend_new(struct daemon *d, struct err *e)
 {
     const struct daemon_config *c = d->config;
-    struct api_config config;
-    char path[PATH_MAX];
+    struct api_config config = api_config_of(d);
+    char path[PATH_MAX], program[PATH_MAX + 16];
+    const char *socket = c->agents.munge_socket; /* another place wants a restart */
+    const char *seal[] = {program, *socket ? "--munge-socket" : NULL, socket, NULL};
     struct api_backend backend = {.model = get_model,
                                   .now = get_now,
                                   .submit = submit,
@@ -196,8 +182,8 @@ int backend_new(struct daemon *d, struct err *e)
                                   .node = get_node_word,
                                   .journal = path};
 
-    find_seal(d);
-    config = api_config_of(d);
+    STR_PRINTF(program, "%s/reknit-seal", d->programs);
+    config.seal = seal;
     STR_PRINTF(path, "%s/" JOURNAL_NAME, c->state_dir);
     return api_new(d->event, &config, &backend, d, &d->api, e);
 }

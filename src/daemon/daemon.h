@@ -43,8 +43,6 @@ struct daemon {
     struct sched_watch *sched;
     struct log_watch *logs;
     struct api *api;
-    char seal_path[PATH_MAX + 16]; /* of reknit-seal, and where munged listens if it matters */
-    const char *seal[4];
     usec_t started;
     struct node_watch *nodes;
     uint64_t refused;    /* inputs that no journal may hold */
