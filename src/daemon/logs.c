@@ -2,8 +2,7 @@
 
 /* What the logs of attempts say becomes signals about them: those of the job's record and comment,
  * and what the agents see its processes write to, which nothing but being read there makes logs.
- * The readers run as the jobs' owners,
- * and what they tell is the job's own word, no more.
+ * The readers run as the jobs' owners, and what they tell is the job's own word, no more.
  *
  * They run on this host; where it has no such file system (readers.read_at), on a node of the
  * attempt. */
