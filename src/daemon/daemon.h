@@ -111,7 +111,11 @@ int64_t sched_watch_ahead(const struct sched_watch *w);
 /* "" = none, "" = not known, 0 = never. */
 const char *sched_watch_trouble(const struct sched_watch *w);
 const char *sched_watch_cluster(const struct sched_watch *w);
-usec_t sched_watch_looked_at(const struct sched_watch *w);
+usec_t sched_watch_looked_at(const struct sched_watch *w); /* for people */
+/* When the last look that was answered was asked for, monotonic; 0 = none was. */
+usec_t sched_watch_look_began(const struct sched_watch *w);
+/* A point in time of the scheduler's clock, in seconds, on our monotonic one. */
+usec_t sched_watch_to_mono(const struct sched_watch *w, int64_t seconds);
 uint64_t sched_watch_errors(const struct sched_watch *w);
 
 /* act.c: carries out what core asks of the scheduler. Each result follows a fresh look. */
@@ -173,6 +177,8 @@ void node_watch_counts(const struct node_watch *w, struct api_agents *ret);
  * `other_than` (may be NULL). NULL = there is none. Valid until the next turn of the loop. */
 const char *node_watch_reads(const struct node_watch *w, const char *list, const char *first,
                              const char *other_than);
+/* Whether a message tells of a time before there was the job of that key. */
+bool node_watch_is_older(const struct daemon *d, const struct node_message *m, const char *key);
 /* Whether its agent says that nothing of the job is left on the node: then core is told. */
 bool node_watch_fences(struct node_watch *w, const char *key, const char *node);
 

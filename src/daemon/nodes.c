@@ -2,15 +2,20 @@
 
 /* What the agents of the compute nodes tell becomes signals about attempts: the deaths of tasks, of
  * which the first counts, and whether the processes of an attempt work; and which files these write
- * to is told to who reads logs. Without agents all this is
- * missing, and nothing else.
+ * to is told to who reads logs. Without agents all this is missing, and nothing else.
  *
  * A message names its job by number, and numbers come again: it must be of the attempt that runs
  * now, by its restart count and by its time. On Slurm 22.05 that count is the word of the job's
  * environment, so a user can keep the deaths of the own tasks from us, and no others.
  *
+ * A task can die before a look has shown that its attempt began. What is about an attempt that
+ * nothing is known of yet is held until a look that was asked for behind it says that there is
+ * none, for however long the scheduler cannot be asked; and while core still judges the attempt
+ * before. What came when is told by our monotonic clock alone: those of nodes, of the scheduler and
+ * of people may be wrong, and be set.
+ *
  * An agent gives a message up when it is acked. So a death is acked when the journal has it, and
- * one of an attempt that core does not know yet when that is decided.
+ * what is held when it is known what it is about.
  *
  * The agents are listened to once the nodes are known: before, nobody could be believed. */
 
@@ -33,10 +38,9 @@
 #define RETRY       (10 * USEC_PER_SEC) /* to listen */
 #define SOON        (200 * USEC_PER_MSEC)
 #define HELD_MAX    4096
-#define HELD_LOGS   (HELD_MAX / 2) /* beyond, there is room for deaths only */
-#define TOLD_MAX    65536          /* deaths that wait for the journal; beyond, they do not */
-#define HELD_FOR    (30 * USEC_PER_SEC)
-#define CLOCK_SLACK (60 * USEC_PER_SEC)
+#define HELD_LOGS   (HELD_MAX / 2)      /* beyond, there is room for what is spooled only */
+#define TOLD_MAX    65536               /* deaths that wait for the journal; beyond, they do not */
+#define CLOCK_SLACK (60 * USEC_PER_SEC) /* a node's clock that is set shows with its next beat */
 #define SAY_EVERY   (60 * USEC_PER_SEC) /* of those who were refused */
 
 struct sampled {
@@ -76,23 +80,35 @@ struct node_watch {
     VEC(struct told) told; /* likewise */
     struct hearing hearing;
     struct vacated *vacated;
-    uint64_t foreign, lost;            /* messages about jobs of other nodes; beyond HELD_MAX */
-    usec_t said_refused, said_ignored; /* monotonic */
-    bool failing;                      /* said so */
+    uint64_t foreign, turned_away; /* messages about jobs of other nodes; beyond HELD_MAX */
+    usec_t said_refused, said_ignored, said_full; /* monotonic */
+    bool failing;                                 /* said so */
 };
 
-/* A look at the scheduler that came later would have shown what it is about. */
-static int not_yet(const struct node_watch *w, const struct node_message *m)
+/* A look at the scheduler that was asked for later would have shown what it is about. */
+static int not_yet(const struct node_watch *w, const struct node_message *m, usec_t came)
 {
-    bool looked = m->time_us + CLOCK_SLACK < sched_watch_looked_at(w->d->sched);
+    usec_t began = sched_watch_look_began(w->d->sched);
 
-    return looked ? -ESTALE : -EAGAIN;
+    return began > came || began > m->mono_us + CLOCK_SLACK ? -ESTALE : -EAGAIN;
 }
 
-/* Which attempt a message is about: 0; -EAGAIN: core has not seen it yet; -ESTALE: it is over, or
- * of a job that is not watched; -EPERM: the node has no part in it, or the processes are another
- * user's, who has called them so. Who is root on a node is so on that node alone. */
-static int attempt_of(const struct node_watch *w, const struct node_message *m,
+/* The attempt began, and core still has to do with the one before. */
+static bool will_be_taken(const struct sched_job *r, const struct job *j)
+{
+    return r->state != SCHED_PENDING && j->state != JOB_ENDED && j->attempt.number <= r->restarts;
+}
+
+bool node_watch_is_older(const struct daemon *d, const struct node_message *m, const char *key)
+{
+    return m->mono_us < sched_watch_to_mono(d->sched, sched_key_submit(key)) - CLOCK_SLACK;
+}
+
+/* Which attempt a message that came then is about: 0; -EAGAIN: core has not seen it yet; -ESTALE:
+ * it is over, or of a job that is not watched; -EPERM: the node has no part in it, or the
+ * processes are another user's, who has called them so. Who is root on a node is so on that node
+ * alone. */
+static int attempt_of(const struct node_watch *w, const struct node_message *m, usec_t came,
                       const struct sched_job **ret, const struct job **ret_job)
 {
     const char *key;
@@ -100,11 +116,13 @@ static int attempt_of(const struct node_watch *w, const struct node_message *m,
     const struct job *j = r ? model_job(pump_model(w->d->pump), key) : NULL;
 
     if (!r)
-        return not_yet(w, m);
-    if (!*key || m->restart < r->restarts || m->time_us < r->submit * USEC_PER_SEC - CLOCK_SLACK)
+        return not_yet(w, m, came);
+    if (!*key || m->restart < r->restarts || node_watch_is_older(w->d, m, key))
         return -ESTALE;
-    if (!j || r->restarts != m->restart || j->attempt.number != m->restart + 1)
-        return not_yet(w, m);
+    if (!j || r->restarts != m->restart)
+        return not_yet(w, m, came);
+    if (j->attempt.number != m->restart + 1)
+        return will_be_taken(r, j) ? -EAGAIN : not_yet(w, m, came);
     if (!hostlist_has(r->nodes, m->node) || m->uid != r->uid)
         return -EPERM;
     *ret = r;
@@ -123,7 +141,9 @@ static uint64_t tell(struct node_watch *w, const struct job *j, const struct sig
 /* Whether it is not to be waited for. */
 static bool await_journal(struct node_watch *w, const struct agent_receipt *r, uint64_t seq)
 {
-    if (seq == 0 || r->id == 0 || w->told.n >= TOLD_MAX)
+    bool written = seq <= journal_last_seq(w->d->journal); /* a busy turn writes in between */
+
+    if (written || r->id == 0 || w->told.n >= TOLD_MAX)
         return true;
     *VEC_PUSH(&w->told) = (struct told){.receipt = *r, .seq = seq};
     return false;
@@ -257,39 +277,72 @@ static void say_ignored(struct node_watch *w, const struct node_message *m, cons
         return;
     w->said_ignored = mono_us();
     log_warning("what node %s tells of job %" PRIu32 " is left out: %s (so far %" PRIu64
-                " and %" PRIu64 " such messages)",
-                m->node, m->job, why, w->foreign, w->lost);
+                " such messages)",
+                m->node, m->job, why, w->foreign);
 }
 
-/* A task can die, and write, before a look has shown that it began. Whether it is kept. */
-static bool hold(struct node_watch *w, const struct node_message *m, const struct agent_receipt *r)
+static void say_full(struct node_watch *w, const struct node_message *m)
 {
-    size_t most = m->kind == NODE_MESSAGE_EXIT   ? HELD_MAX
-                  : m->kind == NODE_MESSAGE_LOGS ? HELD_LOGS
-                                                 : 0;
+    w->turned_away++;
+    if (mono_us() < w->said_full + SAY_EVERY)
+        return;
+    w->said_full = mono_us();
+    log_warning("what node %s tells of job %" PRIu32 " has to come again: too much is about "
+                "attempts that nothing is known of yet (so far %" PRIu64 " such messages)",
+                m->node, m->job, w->turned_away);
+}
+
+static enum agent_taken hold(struct node_watch *w, const struct node_message *m,
+                             const struct agent_receipt *r)
+{
+    bool spooled = m->kind == NODE_MESSAGE_EXIT || m->kind == NODE_MESSAGE_GONE;
 
     sched_watch_poke(w->d->sched);
-    if (most == 0)
-        return false;
-    if (w->held.n >= most) {
-        w->lost++;
-        say_ignored(w, m, "too many are about attempts that nothing is known of yet");
-        return false;
+    if (!spooled && m->kind != NODE_MESSAGE_LOGS)
+        return AGENT_TAKEN;
+    if (w->held.n >= (spooled ? HELD_MAX : HELD_LOGS)) {
+        say_full(w, m);
+        return AGENT_NO_ROOM;
     }
     *VEC_PUSH(&w->held) = (struct held){.m = *m, .receipt = *r, .since = mono_us()};
     if (!timer_is_armed(w->again))
         timer_arm(w->again, mono_us() + SOON);
-    return true;
+    return AGENT_TAKEN_OPEN;
+}
+
+/* Of one node and job they stay in their order: who is gone from there had lived before. */
+static bool is_behind_held(const struct node_watch *w, const struct node_message *m)
+{
+    VEC_FOREACH (&w->held, x)
+        if (x->m.job == m->job && streq(x->m.node, m->node))
+            return true;
+    return false;
+}
+
+/* A sign of life there takes it back that nothing is left. */
+static void forget_held_gone(struct node_watch *w, const struct node_message *m)
+{
+    for (size_t i = w->held.n; m->kind != NODE_MESSAGE_GONE && i-- > 0;) {
+        const struct held *x = &w->held.v[i];
+
+        if (x->m.kind != NODE_MESSAGE_GONE || x->m.job != m->job || x->m.uid != m->uid ||
+            !streq(x->m.node, m->node))
+            continue;
+        if (w->agents)
+            agents_done(w->agents, &x->receipt);
+        VEC_REMOVE(&w->held, i);
+    }
 }
 
 /* What it says of its attempt, where that is known. Whether it may be acked. */
 static bool take(struct node_watch *w, const struct node_message *m, const struct agent_receipt *r,
-                 int *ret_known)
+                 usec_t came, int *ret_known)
 {
     const struct sched_job *record = NULL;
     const struct job *j = NULL;
 
-    *ret_known = attempt_of(w, m, &record, &j);
+    vacated_message(w->vacated, m);
+    *ret_known = attempt_of(w, m, came, &record, &j);
     if (*ret_known == -EPERM) {
         w->foreign++;
         say_ignored(w, m, "the job does not run there, or is another user's");
@@ -307,18 +360,22 @@ static bool take(struct node_watch *w, const struct node_message *m, const struc
     return true;
 }
 
-static bool on_message(void *ctx, const struct node_message *m, const struct agent_receipt *r)
+static enum agent_taken on_message(void *ctx, const struct node_message *m,
+                                   const struct agent_receipt *r)
 {
     struct node_watch *w = ctx;
     int known;
     bool done;
 
-    vacated_message(w->vacated, m);
-    done = m->job == 0 || take(w, m, r, &known);
-
-    if (m->job != 0 && known == -EAGAIN)
-        done = !hold(w, m, r);
-    return done;
+    if (m->job == 0)
+        return AGENT_TAKEN;
+    forget_held_gone(w, m);
+    if (is_behind_held(w, m))
+        return hold(w, m, r);
+    done = take(w, m, r, mono_us(), &known);
+    if (known == -EAGAIN)
+        return hold(w, m, r);
+    return done ? AGENT_TAKEN : AGENT_TAKEN_OPEN;
 }
 
 /* In the order in which they came. */
@@ -330,9 +387,9 @@ static int on_again(sd_event_source *s, uint64_t usec, void *userdata)
     for (size_t i = 0; i < w->held.n; i++) {
         struct held *x = &w->held.v[i];
         int known;
-        bool done = take(w, &x->m, &x->receipt, &known);
+        bool done = take(w, &x->m, &x->receipt, x->since, &known);
 
-        if (known == -EAGAIN && mono_us() < x->since + HELD_FOR)
+        if (known == -EAGAIN)
             w->held.v[kept++] = *x;
         else if (done && w->agents)
             agents_done(w->agents, &x->receipt);
@@ -487,6 +544,7 @@ void node_watch_happened(struct node_watch *w, const struct event *e)
 struct asking {
     bool (*fn)(void *ctx, const struct api_agent *a);
     void *ctx;
+    usec_t now; /* of the pump's clock */
 };
 
 static bool show_agent(void *ctx, const char *node, const struct agent_view *v)
@@ -495,7 +553,7 @@ static bool show_agent(void *ctx, const char *node, const struct agent_view *v)
     const struct api_agent a = {.node = node,
                                 .version = v->heartbeat.version,
                                 .connected = v->connected,
-                                .heard = v->heard_us,
+                                .heard = q->now + v->heard_us - mono_us(),
                                 .behind = v->behind_us,
                                 .dropped = v->heartbeat.dropped,
                                 .refused = v->heartbeat.refused,
@@ -508,7 +566,7 @@ static bool show_agent(void *ctx, const char *node, const struct agent_view *v)
 void node_watch_agents(const struct node_watch *w, bool (*fn)(void *ctx, const struct api_agent *a),
                        void *ctx)
 {
-    struct asking q = {fn, ctx};
+    struct asking q = {fn, ctx, pump_now(w->d->pump)};
 
     if (w->agents)
         agents_each(w->agents, show_agent, &q);
@@ -517,7 +575,7 @@ void node_watch_agents(const struct node_watch *w, bool (*fn)(void *ctx, const s
 static bool count_agent(void *ctx, const char *node, const struct agent_view *v)
 {
     struct api_agents *c = ctx;
-    usec_t silent = now_us() - v->heard_us;
+    usec_t silent = mono_us() - v->heard_us;
 
     c->connected += v->connected;
     c->gone += !v->connected;
@@ -595,7 +653,7 @@ struct node_watch *node_watch_new(struct daemon *d)
     w->d = d;
     node_readers_connect(d->node_readers, ask_for_reader, w);
     w->vacated = vacated_new(d);
-    w->said_refused = w->said_ignored = -SAY_EVERY;
+    w->said_refused = w->said_ignored = w->said_full = -SAY_EVERY;
     if (timer_new(d->event, on_timer, w, &w->timer) < 0 ||
         timer_new(d->event, on_again, w, &w->again) < 0)
         return node_watch_free(w);

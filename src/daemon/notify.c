@@ -328,7 +328,7 @@ static void catch_up(struct notifier *n)
     struct journal_choice c = {.after = n->settled};
     _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
     _cleanup_(freep) struct event *event = xnew(struct event);
-    usec_t since = now_us() - NEWS_FOR;
+    usec_t since = pump_now(n->d->pump) - NEWS_FOR;
     struct err e = {0};
     int r;
 

@@ -120,6 +120,7 @@ static void take_jobs(struct sched_watch *w, const json_t *answer)
     bool full = json_is_true(json_object_get(answer, "full"));
 
     w->looked_at = pump_now(w->d->pump);
+    w->look_began = w->of_jobs.asked_at;
     sched_jobs_take(w, answer);
     sched_jobs_again(w);
     layouts_look(w->layouts);
@@ -315,6 +316,11 @@ const char *sched_watch_cluster(const struct sched_watch *w)
 usec_t sched_watch_looked_at(const struct sched_watch *w)
 {
     return w->looked_at;
+}
+
+usec_t sched_watch_look_began(const struct sched_watch *w)
+{
+    return w->look_began;
 }
 
 uint64_t sched_watch_errors(const struct sched_watch *w)

@@ -55,6 +55,7 @@ struct sched_watch {
     char cluster[64];
     enum log_mode log_mode; /* of jobs that do not say themselves */
     usec_t looked_at;       /* of the pump's clock; 0 = never */
+    usec_t look_began;      /* monotonic, of the same look */
     uint64_t errors;
 };
 

@@ -190,6 +190,11 @@ int64_t sched_watch_ahead(const struct sched_watch *w)
     return (pump_behind + USEC_PER_SEC / 2) / USEC_PER_SEC + w->clock_ahead;
 }
 
+usec_t sched_watch_to_mono(const struct sched_watch *w, int64_t seconds)
+{
+    return pump_to_mono(w->d->pump, (seconds - sched_watch_ahead(w)) * USEC_PER_SEC);
+}
+
 static void to_pump_time(const struct sched_watch *w, struct sched_job *r)
 {
     int64_t ahead = sched_watch_ahead(w);
@@ -315,7 +320,7 @@ static void translate(struct sched_watch *w, struct watched *x)
 static bool ended_unseen(const struct sched_watch *w, const struct sched_job *r)
 {
     return sched_has_ended(r->state) &&
-           (w->d->new_journal || now_us() > r->end * USEC_PER_SEC + RESTART_LASTS);
+           (w->d->new_journal || mono_us() > sched_watch_to_mono(w, r->end) + RESTART_LASTS);
 }
 
 static void begin(struct sched_watch *w, struct watched *x)

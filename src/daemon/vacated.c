@@ -15,7 +15,6 @@
 #include <stdlib.h>
 
 #define VACATED_MAX 4096
-#define CLOCK_SLACK (60 * USEC_PER_SEC)
 
 struct vacancy {
     char key[SCHED_KEY_LEN], node[NODE_NAME_LEN];
@@ -44,17 +43,18 @@ struct vacated *vacated_free(struct vacated *v)
     return NULL;
 }
 
-/* The last attempt that core knows of the job of this number, if the message is about that. */
+/* The last attempt that core knows of the job of this number, if the message is about that, and not
+ * about another job that had the number before. */
 static const struct job *attempt_of(const struct vacated *v, const struct node_message *m)
 {
     const char *key;
     const struct sched_job *r = sched_watch_find(v->d->sched, m->job, &key);
     const struct job *j = r && *key ? model_job(pump_model(v->d->pump), key) : NULL;
 
-    return j && r->uid == m->uid && j->attempt.number == m->restart + 1 &&
-                   m->time_us > j->attempt.started - CLOCK_SLACK
-               ? j
-               : NULL;
+    if (!j || r->uid != m->uid || j->attempt.number != m->restart + 1 ||
+        node_watch_is_older(v->d, m, key))
+        return NULL;
+    return j;
 }
 
 static size_t find(const struct vacated *v, const char *key, uint32_t attempt, const char *node)

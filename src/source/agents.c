@@ -14,6 +14,13 @@
  * Anybody may connect. Until its first message is believed a connection may send no other, has
  * little time for it, and few others from its address beside it.
  *
+ * Nobody's clock is trusted to agree with ours, and any may be set while we run. So each heartbeat,
+ * which is the first message of a connection, shows how far the node's clock is from our monotonic
+ * one, and by that what happened on the node is told in our time.
+ *
+ * What there is no room for now is neither told nor acked, and nothing behind it in its spool is.
+ * With its next heartbeat the connection is closed: its agent comes again, and so does all of that.
+ *
  * Addresses that were found once hold until others are found: without a name server the agents are
  * heard as before, but for those never heard.
  *
@@ -79,6 +86,8 @@ struct node {
     size_t n_addresses;
     usec_t fresh_until; /* our monotonic clock */
     bool refreshing;
+    bool has_beaten;
+    usec_t clock; /* the node's before our monotonic one, when it last beat */
     struct agent_view view;
 };
 
@@ -92,6 +101,7 @@ struct connection {
     size_t pending;   /* answers that are outstanding */
     size_t resolving; /* ... of them for addresses */
     bool spoke, refused;
+    bool full;                 /* there was no room for a message of it */
     sd_event_source *deadline; /* for the first message */
 };
 
@@ -220,17 +230,32 @@ static void prove(struct connection *c, struct node *n)
     tell_node(c->agents, n, NULL);
 }
 
-/* Whether that is the end of it. */
-static bool hand_on(struct agents *a, struct node *n, const json_t *body, int64_t origin,
-                    int64_t id)
+static void note_heartbeat(struct node *n, const struct node_message *m)
+{
+    n->view.heartbeat = m->heartbeat;
+    n->view.behind_us = now_us() - m->time_us;
+    n->clock = m->time_us - mono_us();
+    n->has_beaten = true;
+}
+
+/* When it was by our monotonic clock: not after now. */
+static usec_t to_our_time(const struct node *n, usec_t time)
+{
+    usec_t now = mono_us();
+
+    return n->has_beaten && time - n->clock < now ? time - n->clock : now;
+}
+
+static enum agent_taken hand_on(struct agents *a, struct node *n, const json_t *body,
+                                int64_t origin, int64_t id)
 {
     struct agent_receipt r = {.origin = origin, .id = id};
     struct node_message m;
 
-    n->view.heard_us = now_us();
+    n->view.heard_us = mono_us();
     if (node_message_from_json(body, &m, NULL) < 0) {
         a->counts.refused++;
-        return true;
+        return AGENT_TAKEN;
     }
     STR_COPY(m.node, n->name);
     STR_COPY(r.node, n->name);
@@ -238,12 +263,11 @@ static bool hand_on(struct agents *a, struct node *n, const json_t *body, int64_
         if (a->handlers.reader)
             a->handlers.reader(a->ctx, n->name, m.reader.question, -1,
                                *m.reader.trouble ? m.reader.trouble : "its agent says no");
-        return true;
+        return AGENT_TAKEN;
     }
-    if (m.kind == NODE_MESSAGE_HEARTBEAT) {
-        n->view.heartbeat = m.heartbeat;
-        n->view.behind_us = n->view.heard_us - m.time_us;
-    }
+    if (m.kind == NODE_MESSAGE_HEARTBEAT)
+        note_heartbeat(n, &m);
+    m.mono_us = to_our_time(n, m.time_us);
     a->counts.messages++;
     return a->handlers.message(a->ctx, &m, &r);
 }
@@ -308,7 +332,11 @@ static void accept_spooled(struct connection *c, struct node *n, int64_t origin,
                            const json_t *body)
 {
     struct told *told = told_of(n, origin);
+    int64_t before = told->last;
+    enum agent_taken taken;
 
+    if (c->full)
+        return;
     if (id <= told->last) {
         c->agents->counts.duplicates++;
         if (!find_open(n, origin, id)) /* then all before it are safe too */
@@ -321,9 +349,28 @@ static void accept_spooled(struct connection *c, struct node *n, int64_t origin,
     }
     told->last = id;
     *VEC_PUSH(&n->open) = (struct open){.origin = origin, .id = id};
-    if (hand_on(c->agents, n, body, origin, id))
+    taken = hand_on(c->agents, n, body, origin, id);
+    if (taken == AGENT_NO_ROOM) {
+        c->full = true;
+        told->last = before;
+        n->open.n--; /* it is the last */
+    } else if (taken == AGENT_TAKEN) {
         find_open(n, origin, id)->safe = true;
+    }
     acknowledge_safe(n);
+}
+
+/* Told once, or never. */
+static void accept_unspooled(struct connection *c, struct node *n, const json_t *body)
+{
+    const char *kind = json_string_value(json_object_get(body, "kind"));
+
+    if (c->full && kind && streq(kind, node_message_kind_name(NODE_MESSAGE_HEARTBEAT))) {
+        refuse(c, "there was no room for all it told: it is to come again");
+        return;
+    }
+    c->full |= hand_on(c->agents, n, body, 0, 0) == AGENT_NO_ROOM;
+    acknowledge(c, 0, 0);
 }
 
 /* Whether the connection is a reader's from now on. It is freed by whoever had it opened. */
@@ -355,7 +402,6 @@ static void learn_word(struct connection *c, const json_t *message)
         c->ask_with[0] = '\0';
 }
 
-/* Number 0 is told once, or never. */
 static void accept_message(struct connection *c, struct node *n, const json_t *message)
 {
     int64_t origin = json_integer_value(json_object_get(message, "origin"));
@@ -368,12 +414,10 @@ static void accept_message(struct connection *c, struct node *n, const json_t *m
         learn_word(c, message);
         prove(c, n);
     }
-    if (id > 0) {
+    if (id > 0)
         accept_spooled(c, n, origin, id, body);
-        return;
-    }
-    hand_on(c->agents, n, body, 0, 0);
-    acknowledge(c, 0, 0);
+    else
+        accept_unspooled(c, n, body);
 }
 
 static bool has_address(const struct node *n, const char *address)

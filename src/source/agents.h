@@ -23,13 +23,21 @@ struct agent_receipt {
     int64_t origin, id; /* of its spool; id 0: it is told once, or never, and nobody waits */
 };
 
+/* What became of a message. */
+enum agent_taken {
+    AGENT_TAKEN,      /* that is the end of it */
+    AGENT_TAKEN_OPEN, /* agents_done() will say so; until then it is not acked, and comes again
+                         should we end before */
+    AGENT_NO_ROOM,    /* it is to come again */
+};
+
 struct agents_handlers {
     /* What the scheduler calls the node by: an address, or a name to be resolved. NULL = there is
      * no such node. */
     const char *(*address)(void *ctx, const char *node);
-    /* m->node is proven. false: it is not safe yet, agents_done() will say when; until then it
-     * is not acked, and comes again should we end before. */
-    bool (*message)(void *ctx, const struct node_message *m, const struct agent_receipt *r);
+    /* m->node is proven, and m->mono_us set. */
+    enum agent_taken (*message)(void *ctx, const struct node_message *m,
+                                const struct agent_receipt *r);
     /* The node's agent is connected (trouble NULL), is not any more, or was refused, and why. */
     void (*node)(void *ctx, const char *node, const char *trouble);
     /* Somebody at that address could not prove to be a node's agent. May come often. */
@@ -46,7 +54,7 @@ struct agents_counts {
 
 struct agent_view {
     bool connected, reads; /* reads: can start readers of logs */
-    usec_t heard_us;       /* our clock, of the last message */
+    usec_t heard_us;       /* our monotonic clock, of the last message; 0 = never */
     usec_t behind_us;      /* our clock less the node's, when the last heartbeat came */
     struct node_heartbeat heartbeat;
 };

@@ -216,6 +216,14 @@ void sched_job_key(const struct sched_job *r, char ret[SCHED_KEY_LEN])
     snprintf(ret, SCHED_KEY_LEN, "%" PRIu32 "-%" PRId64, r->id, r->submit);
 }
 
+int64_t sched_key_submit(const char *key)
+{
+    const char *dash = strchr(key, '-');
+    long long v;
+
+    return dash && str_to_i64(dash + 1, &v) == 0 ? v : 0;
+}
+
 struct sched_identity sched_job_identity(const struct sched_job *r)
 {
     struct sched_identity id = {.uid = r->uid, .restarts = r->restarts, .submit = r->submit};

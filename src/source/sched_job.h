@@ -35,6 +35,9 @@ struct sched_job *sched_job_free(struct sched_job *j);
 #define SCHED_KEY_LEN 32
 /* The name under which core knows this very job: the id is reused, the first submission is not. */
 void sched_job_key(const struct sched_job *j, char ret[SCHED_KEY_LEN]);
+/* When the job of that key was submitted, or queued again before it was first seen: the scheduler's
+ * clock, in seconds. */
+int64_t sched_key_submit(const char *key);
 
 /* What tells a later state of a job from another one that was given its number. */
 struct sched_identity {

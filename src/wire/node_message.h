@@ -62,6 +62,7 @@ struct node_message {
     enum node_message_kind kind;
     char node[NODE_NAME_LEN]; /* as the sender says; "" unknown */
     usec_t time_us;           /* the node's clock */
+    usec_t mono_us;           /* the same on reknitd's monotonic clock, by source/agents.c */
     uint32_t job;             /* the scheduler's number; 0 in a heartbeat and of a reader */
     uint32_t restart;         /* START, EXIT: see docs/AGENT.md, the user may have changed it */
     uint32_t uid;             /* whose processes they are; not in a heartbeat or of a reader */

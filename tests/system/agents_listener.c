@@ -25,10 +25,11 @@ static const char *address_of(void *ctx, const char *node)
     return strcmp(node, "stranger") == 0 ? NULL : own_address ? own_address : node;
 }
 
-static bool on_message(void *ctx, const struct node_message *m, const struct agent_receipt *r)
+static enum agent_taken on_message(void *ctx, const struct node_message *m,
+                                   const struct agent_receipt *r)
 {
     say(json_pack("{s:o}", "message", node_message_to_json(m)));
-    return true;
+    return AGENT_TAKEN;
 }
 
 static void on_node(void *ctx, const char *node, const char *trouble)

@@ -151,6 +151,11 @@ class World:
         with self.lock:
             self.faults.append({"op": op, "fault": fault, "times": times, **more})
 
+    def mend(self):
+        """Nothing is broken any more."""
+        with self.lock:
+            self.faults.clear()
+
     # The life of jobs.
 
     def _end(self, job, state, code, signal, failed_node=""):

@@ -116,11 +116,17 @@ def running(place, world, **members):
     return job
 
 
+def unreachable(world):
+    world.break_next("jobs", "error", times=10**6, error="unreachable")
+
+
 def test_a_death_is_acknowledged_when_the_journal_has_it(place, world):
     node = Node(place, "n1")
+    unreachable(world)
     node.death(1, 1, rank=2)  # nothing is known of that job yet, and what is in memory only may be lost
     assert node.alive() == {"ack": 0, "origin": 0}
     place.kill()
+    world.mend()
     place.daemon.start()
     node = Node(place, "n1")
     job = running(place, world)
@@ -135,12 +141,16 @@ def test_a_death_is_acknowledged_when_the_journal_has_it(place, world):
 def test_what_is_held_holds_up_the_acknowledgement_of_others_and_nothing_else(place, world):
     node = Node(place, "n1")
     job = running(place, world)
+    unreachable(world)
     node.death(1, int(job) + 1, rank=1)
     node.death(2, job, rank=0)
     place.journal.wait(job, "signal", lambda e: e.body["kind"] == "exit", timeout=20)
     assert node.alive() == {"ack": 0, "origin": 0}
     world.end(job, "completed", 0)
-    assert running(place, world) == str(int(job) + 1)
+    assert world.submit(comment="reknit") == str(int(job) + 1)
+    wait_for(lambda: world.job(str(int(job) + 1))["state"] == "running", lambda: place.daemon.log()[-2000:])
+    assert node.alive() == {"ack": 0, "origin": 0}  # for as long as nobody can be asked
+    world.mend()
     assert node.hear() == {"ack": 2, "origin": 7}
     assert len(place.deaths(int(job) + 1)) == 1
 
@@ -152,6 +162,32 @@ def test_an_old_message_about_nothing_that_is_known_is_not_waited_for(place, wor
         node.death(number, 4711, time=int((time.time() - 3600) * 1e6))
         assert node.hear() == {"ack": number, "origin": 7}
     assert time.monotonic() - start < 20
+
+
+def test_a_message_about_nothing_that_there_is_waits_for_one_look(place, world):
+    node = Node(place, "n1")
+    unreachable(world)
+    node.death(1, 4711)
+    assert node.alive() == {"ack": 0, "origin": 0}
+    world.mend()
+    assert node.hear() == {"ack": 1, "origin": 7}
+    assert not place.deaths("4711")
+
+
+def test_a_node_whose_clock_is_wrong_is_heard(place, world, monkeypatch):
+    """By hours, before and behind; the second of them about a job that no look has shown yet."""
+    began = time.time()
+    for number, wrong in enumerate((3 * 3600, -3 * 3600), 1):
+        monkeypatch.setattr(time, "time", lambda wrong=wrong: began + wrong)
+        node = Node(place, f"n{number}")
+        unreachable(world)
+        job = world.submit(comment="reknit", n_nodes=number)
+        wait_for(lambda job=job: world.job(job)["state"] == "running", "a job")
+        node.death(1, job)
+        world.mend()
+        assert node.hear() == {"ack": 1, "origin": 7}
+        assert len(place.deaths(job)) == 1
+        world.end(job, "completed", 0)
 
 
 def test_a_node_speaks_of_its_own_jobs_only(place, world):

@@ -220,6 +220,41 @@ def disk_is_full():
         brought_back(site, daemon, job, excluding=False)
 
 
+def first_death(daemon, job):
+    """The plugin's word of a task, by the node's agent."""
+    return daemon.journal.wait(job, "signal", lambda e: e.body["kind"] == "exit" and
+                               e.body["provenance"] == "spank" and e.body["who"].get("node"))
+
+
+@scenario
+def clock_is_set_before_agents_are_heard():
+    """reknitd began an hour ahead, and NTP sets its host's clock back: so for an hour all that nodes
+    tell is of before, by the clocks. Even of tasks that die before a look shows their job."""
+    if not PLUGIN.exists():
+        pytest.skip("spank_reknit.so is not built")
+    if not CLOCK.exists() or b"__asan_init" in (REKNIT.parent / "reknitd").read_bytes():
+        pytest.skip("set_clock.so is not built, or the sanitizer does not let it")
+    with Site(nodes=4, cpus=16, requeue_delay=20, plugstack=Cluster.plugin(PLUGIN)) as site:
+        clock = site.dir / "clock"
+        clock.write_bytes(struct.pack("=q", 3600 * 10**6))
+        daemon = Reknitd(site, poll="5s", agents={"listen": site.agents_address,
+                                                  "munge_socket": str(site.munge_socket)})
+        daemon.start({"LD_PRELOAD": str(CLOCK), "REKNIT_TEST_CLOCK": str(clock)})
+        site.start_agents(REKNIT.parent / "reknit-agent")
+        await_true("its agents", lambda: daemon.agents() == 4)
+        with clock.open("r+b") as f:
+            f.write(struct.pack("=q", 0))
+        daemon.await_log("this host's clock was set back by")
+        short = site.submit("srun -K false", nodes=1, comment="reknit:observe", user=reknitd.USER)
+        assert first_death(daemon, short).body["exit"]["code"] == 1
+        job = failing(site, daemon, step=NEVER)
+        job.await_step(12)
+        site.kill_task(job.id, 1)
+        first_death(daemon, job.id)
+        brought_back(site, daemon, job, excluding=False)
+        assert daemon.stop() == 0 and "identical" in daemon.journal.replay()
+
+
 @scenario
 def clock_is_set():
     """... of reknitd's host, while slurmctld's goes on: an hour forward, two back. No start is asked

@@ -51,8 +51,10 @@ struct fixture {
     sd_event *event;
     struct agents *agents;
     bool safe; /* what is told is so at once */
-    unsigned told;
+    bool full;
+    unsigned told, turned_away;
     struct agent_receipt last;
+    usec_t when; /* it was, of the last */
 };
 
 struct client {
@@ -66,13 +68,19 @@ static const char *on_address(void *ctx, const char *node)
     return node;
 }
 
-static bool on_message(void *ctx, const struct node_message *m, const struct agent_receipt *r)
+static enum agent_taken on_message(void *ctx, const struct node_message *m,
+                                   const struct agent_receipt *r)
 {
     struct fixture *f = ctx;
 
+    if (f->full) {
+        f->turned_away++;
+        return AGENT_NO_ROOM;
+    }
     f->told++;
     f->last = *r;
-    return f->safe;
+    f->when = m->mono_us;
+    return f->safe ? AGENT_TAKEN : AGENT_TAKEN_OPEN;
 }
 
 static struct agents_config config_of(const char *const *argv)
@@ -154,10 +162,8 @@ static struct client connect_there(struct fixture *f)
     return c;
 }
 
-static void say(struct client *c, const char *node, int origin, int id)
+static void say_body(struct client *c, const char *node, int origin, int id, json_t *body)
 {
-    json_t *body = json_pack("{s:i,s:s,s:s,s:i,s:i,s:i,s:i}", "v", 1, "kind", "gone", "node", node,
-                             "time", 1, "job", 42, "restart", 0, "uid", 1000);
     json_t *j = json_pack("{s:i,s:s,s:s,s:i,s:i,s:o}", "v", 1, "word", c->word, "node", node,
                           "origin", origin, "id", id, "body", body);
     _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT), *line = NULL;
@@ -170,6 +176,21 @@ static void say(struct client *c, const char *node, int origin, int id)
     len = (ssize_t)strlen(line);
     assert_int_equal(send(c->fd, line, (size_t)len, 0), len);
     assert_int_equal(send(c->fd, "\n", 1, 0), 1);
+}
+
+static void say(struct client *c, const char *node, int origin, int id)
+{
+    say_body(c, node, origin, id,
+             json_pack("{s:i,s:s,s:s,s:i,s:i,s:i,s:i}", "v", 1, "kind", "gone", "node", node,
+                       "time", 1, "job", 42, "restart", 0, "uid", 1000));
+}
+
+static void beat(struct client *c, const char *node, usec_t time)
+{
+    say_body(c, node, 0, 0,
+             json_pack("{s:i,s:s,s:s,s:I,s:s,s:i,s:i,s:i}", "v", 1, "kind", "alive", "node", node,
+                       "time", (json_int_t)time, "version", "1", "dropped", 0, "refused", 0,
+                       "watched", 0));
 }
 
 #define ASK(c, node, origin, id) (say(c, node, origin, id), hear(c))
@@ -210,6 +231,53 @@ static void test_what_became_safe_meanwhile_is_acknowledged_to_the_next_connecti
     agents_done(f->agents, &f->last);
     assert_string_equal(ASK(&c, "n1", 5, 1), "{\"ack\":1,\"origin\":5}");
     assert_int_equal(f->told, 1);
+    close(c.fd);
+}
+
+/* The node's clock counts from anywhere: its first word shows from where. */
+static void test_what_happened_is_told_in_our_time(void **state)
+{
+    struct fixture *f = *state;
+    struct client c = connect_there(f);
+    usec_t before = mono_us();
+
+    beat(&c, "n1", 1 + 40 * USEC_PER_SEC);
+    assert_string_equal(hear(&c), "{\"ack\":0,\"origin\":0}");
+    assert_string_equal(ASK(&c, "n1", 5, 1), "{\"ack\":1,\"origin\":5}"); /* of 40 s before it */
+    assert_in_range(f->when, before - 40 * USEC_PER_SEC, mono_us() - 40 * USEC_PER_SEC);
+    beat(&c, "n1", 1 - 40 * USEC_PER_SEC + USEC_PER_DAY); /* it was set */
+    hear(&c);
+    beat(&c, "n1", 1 + 40 * USEC_PER_SEC - USEC_PER_SEC); /* and back */
+    hear(&c);
+    ASK(&c, "n1", 5, 2);
+    assert_in_range(f->when, before - 39 * USEC_PER_SEC, mono_us() - 39 * USEC_PER_SEC);
+    close(c.fd);
+}
+
+/* It comes again, with all that is behind it, in its order and each once. */
+static void test_what_there_is_no_room_for_comes_again(void **state)
+{
+    struct fixture *f = *state;
+    struct client c = connect_there(f);
+
+    beat(&c, "n1", USEC_PER_DAY);
+    hear(&c);
+    f->full = true;
+    say(&c, "n1", 5, 1);
+    UNTIL(f->turned_away == 1, sd_event_run(f->event, 20 * USEC_PER_MSEC));
+    f->full = false;
+    say(&c, "n1", 5, 2);
+    beat(&c, "n1", USEC_PER_DAY);
+    assert_string_equal(hear(&c), "{\"refused\":\"there was no room for all it told: it is to come "
+                                  "again\"}");
+    close(c.fd);
+    assert_int_equal(f->told, 1);
+    c = connect_there(f);
+    beat(&c, "n1", USEC_PER_DAY);
+    hear(&c);
+    assert_string_equal(ASK(&c, "n1", 5, 1), "{\"ack\":1,\"origin\":5}");
+    assert_string_equal(ASK(&c, "n1", 5, 2), "{\"ack\":2,\"origin\":5}");
+    assert_int_equal(f->told, 4);
     close(c.fd);
 }
 
@@ -280,6 +348,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(test_what_is_not_safe_is_not_acknowledged),
         TEST(test_what_became_safe_meanwhile_is_acknowledged_to_the_next_connection),
+        TEST(test_what_happened_is_told_in_our_time),
+        TEST(test_what_there_is_no_room_for_comes_again),
         TEST(test_every_origin_is_told_once),
         TEST(test_moving_forgets_nothing),
         TEST(test_without_a_name_server),
