@@ -76,7 +76,7 @@ class Place:
             "/usr/sbin/munged", "--foreground", "--force", f"--socket={path}", f"--key-file={key}",
             f"--pid-file={self.folder}/munge.pid", f"--seed-file={self.folder}/seed",
             f"--log-file={self.folder}/munge.log", "--origin=127.0.0.1", "--num-threads=1")
-        await_true("munged", path.exists, 10, 0.02)
+        await_true("munged", path.exists, poll=0.02)
         self.seal = ["--munge-socket", path]
         return self.munged
 
@@ -100,7 +100,7 @@ class Place:
             "local": 0, "tasks": 4, "pid": 77, "uid": 1000, "time": 1796035923123456, "status": 9, **members}))
 
     def ready(self):
-        await_true("the agent's socket", self.socket.exists, 10, 0.02)
+        await_true("the agent's socket", self.socket.exists, poll=0.02)
 
     def close(self):
         for p in self.programs:
@@ -133,13 +133,12 @@ def sealed(request, place):
 
 
 def test_an_exit_arrives_at_once(sealed):
+    """With nothing that happens now and then: no heartbeat takes it along, and no look at processes."""
     listener = sealed.listener()
-    agent = sealed.agent(listener.port)
+    agent = sealed.agent(listener.port, "n1", "--heartbeat", "1h", "--sample", "1h")
     listener.out.expect('"kind":"alive"')
-    start = time.monotonic()
     sealed.exit(42, note="what is not known is left out")
     line = json.loads(listener.out.lines[listener.out.expect('"job":42')])
-    assert time.monotonic() - start < 1
     assert line["message"] == {
         "v": 1, "kind": "exit", "job": 42, "restart": 0, "step": "0", "node": "n1", "rank": 3, "local": 0,
         "tasks": 4, "pid": 77, "uid": 1000, "time": 1796035923123456, "status": 9}
@@ -169,7 +168,7 @@ def test_all_that_happened_without_reknitd_comes_later_in_order(place):
     place.ready()
     for job in range(1, 101):
         place.exit(job)
-    await_true("the spool", lambda: (place.folder / "spool").read_text().count("\n") == 101, 10, 0.02)
+    await_true("the spool", lambda: (place.folder / "spool").read_text().count("\n") == 101, poll=0.02)
     agent.process.kill()
     agent.process.wait()
     listener = place.listener()
@@ -180,7 +179,7 @@ def test_all_that_happened_without_reknitd_comes_later_in_order(place):
         agent.process.wait()
         agent = place.agent(listener.port)
         last = jobs(listener)[-1]
-        await_true("the agent", lambda: "connected" in "".join(agent.err.lines), 10, 0.02)
+        await_true("the agent", lambda: "connected" in "".join(agent.err.lines), poll=0.02)
         place.exit(last + 1)
         await_jobs(listener, last + 1)
     assert jobs(listener) == list(range(1, 104))
@@ -268,7 +267,7 @@ def test_a_rank_that_stopped_while_nobody_listened_is_told_of(place):
     listener.process.wait()
     agent.err.expect("not connected")
     os.kill(step.task, signal.SIGSTOP)
-    await_true("it to stop", lambda: stat(step.task)[0] == "T", 10, 0.02)
+    await_true("it to stop", lambda: stat(step.task)[0] == "T", poll=0.02)
     again = place.listener(port=listener.port)
     await_true("that it is stopped", lambda: any(
         json.loads(line).get("message", {}).get("signal", {}).get("who", {}).get("rank") == 5 for line in list(again.out.lines)),
@@ -404,23 +403,21 @@ def stat(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
 
 
-def usage(pid):
-    """(CPU seconds, resident bytes) of a process."""
-    fields = stat(pid)
-    ticks = int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
+def wakings(pid):
+    """How often it has gone to sleep so far."""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("voluntary_ctxt_switches")))
 
 
-def test_an_idle_agent_costs_next_to_nothing(place):
-    """The budget of DESIGN.md; over a short while, so with a heartbeat ten times as fast."""
+def test_an_idle_agent_sleeps(place):
+    """From one heartbeat to the next it is woken for these two, and for their answers. What it costs, bench/site tells."""
     listener = place.listener()
     agent = place.agent(listener.port, NODE, "--heartbeat", "3s")
     second = listener.out.expect("alive", after=listener.out.expect("alive") + 1)
-    before, _ = usage(agent.process.pid)
+    before = wakings(agent.process.pid)
     listener.out.expect("alive", after=second + 1)
-    after, memory = usage(agent.process.pid)
-    assert round(after - before, 2) <= 0.02
-    assert memory < 16 * 1024 * 1024
+    woken = wakings(agent.process.pid) - before
+    assert woken <= 20
 
 
 NODE = f"node-{os.getpid()}"  # jobs of other tests on this machine are not of it
@@ -432,13 +429,13 @@ class Step:
     def __init__(self, place, job, restart=0, uid=0, out="/dev/null", command=()):
         self.place, self.job, self.restart = place, job, restart
         self.stepd = place.start("/usr/bin/python3", "-c", STEPD, job, restart, NODE, uid, out, *command).process
-        await_true("a task and its child", lambda: len(place.programs[-1].out.lines) == 2, 10, 0.02)
+        await_true("a task and its child", lambda: len(place.programs[-1].out.lines) == 2, poll=0.02)
         pids = {int(line) for line in place.programs[-1].out.lines}
         self.task = next(p for p in pids if int(stat(p)[1]) == self.stepd.pid)
         self.orphan = (pids - {self.task}).pop()
         place.pids |= pids
         await_true("both programs", lambda: all(
-            pathlib.Path(f"/proc/{p}/comm").read_text() == "sleep\n" for p in pids), 10, 0.02)
+            pathlib.Path(f"/proc/{p}/comm").read_text() == "sleep\n" for p in pids), poll=0.02)
         place.send(json.dumps({"v": 1, "kind": "start", "job": job, "restart": restart, "step": "0", "node": "", "rank": 0,
                                "local": 0, "tasks": 1, "pid": self.task, "uid": uid, "time": 1}))
 
@@ -460,7 +457,7 @@ def gone(listener):
 def started(listener, job, restart=0):
     await_true(f"the start of {job}", lambda: any(
         m.get("kind") == "start" and (m["job"], m["restart"]) == (job, restart)
-        for m in (json.loads(line).get("message", {}) for line in list(listener.out.lines))), 10, 0.02)
+        for m in (json.loads(line).get("message", {}) for line in list(listener.out.lines))), poll=0.02)
 
 
 def test_gone_is_told_of_what_ended_while_the_agent_was_away(place):
@@ -474,7 +471,7 @@ def test_gone_is_told_of_what_ended_while_the_agent_was_away(place):
     for step in steps:
         step.end()
     place.agent(listener.port, NODE, "--sample", "100ms")
-    await_true("both are gone", lambda: set(gone(listener)) == {(41, 0), (42, 3)}, 10, 0.02)
+    await_true("both are gone", lambda: set(gone(listener)) == {(41, 0), (42, 3)}, poll=0.02)
 
 
 def test_the_next_attempt_keeps_no_earlier_one_alive(place):
@@ -484,9 +481,9 @@ def test_the_next_attempt_keeps_no_earlier_one_alive(place):
     first, second = Step(place, 42), Step(place, 42, 1)
     started(listener, 42, 1)
     first.end()
-    await_true("the first is gone", lambda: gone(listener) == [(42, 0)], 10, 0.02)
+    await_true("the first is gone", lambda: gone(listener) == [(42, 0)], poll=0.02)
     second.end()
-    await_true("the second is gone", lambda: gone(listener) == [(42, 0), (42, 1)], 10, 0.02)
+    await_true("the second is gone", lambda: gone(listener) == [(42, 0), (42, 1)], poll=0.02)
 
 
 def test_a_step_of_another_user_is_another_attempt(place):
@@ -505,11 +502,11 @@ def test_a_step_of_another_user_is_another_attempt(place):
         messages = (json.loads(line).get("message", {}) for line in list(listener.out.lines))
         return [m["uid"] for m in messages if m.get("kind") == kind]
 
-    await_true("what both do", lambda: {65533, 65534} <= set(told("activity")), 10, 0.02)
+    await_true("what both do", lambda: {65533, 65534} <= set(told("activity")), poll=0.02)
     first.end()
-    await_true("the first is gone", lambda: told("gone") == [65534], 10, 0.02)
+    await_true("the first is gone", lambda: told("gone") == [65534], poll=0.02)
     other.end()
-    await_true("the other is gone", lambda: told("gone") == [65534, 65533], 10, 0.02)
+    await_true("the other is gone", lambda: told("gone") == [65534, 65533], poll=0.02)
 
 
 def test_a_killed_process_with_a_thread_that_is_stuck_is_not_gone(place):
@@ -521,17 +518,17 @@ def test_a_killed_process_with_a_thread_that_is_stuck_is_not_gone(place):
     place.ready()
     step, other = Step(place, 49, command=("/usr/bin/python3", "-c", headless)), Step(place, 50, uid=65534)
     started(listener, 50)
-    await_true("it to be headless", lambda: stat(step.task)[0] == "Z", 10, 0.02)
+    await_true("it to be headless", lambda: stat(step.task)[0] == "Z", poll=0.02)
     step.end(task=False)
     other.end()
-    await_true("the other is gone", lambda: (50, 0) in gone(listener), 10, 0.02)
+    await_true("the other is gone", lambda: (50, 0) in gone(listener), poll=0.02)
     third = Step(place, 51, uid=65534)
     started(listener, 51)
     third.end()
-    await_true("the third is gone", lambda: (51, 0) in gone(listener), 10, 0.02)
+    await_true("the third is gone", lambda: (51, 0) in gone(listener), poll=0.02)
     assert (49, 0) not in gone(listener)
     os.kill(step.task, signal.SIGKILL)
-    await_true("it is gone", lambda: (49, 0) in gone(listener), 10, 0.02)
+    await_true("it is gone", lambda: (49, 0) in gone(listener), poll=0.02)
 
 
 def test_what_was_seen_below_a_step_counts_until_it_ends(place):
@@ -543,14 +540,14 @@ def test_what_was_seen_below_a_step_counts_until_it_ends(place):
     started(listener, 44)
     hiding.end(orphan=False)
     other.end()
-    await_true("the other is gone", lambda: (44, 0) in gone(listener), 10, 0.02)
+    await_true("the other is gone", lambda: (44, 0) in gone(listener), poll=0.02)
     third = Step(place, 45)
     started(listener, 45)
     third.end()
-    await_true("the third is gone", lambda: (45, 0) in gone(listener), 10, 0.02)
+    await_true("the third is gone", lambda: (45, 0) in gone(listener), poll=0.02)
     assert (43, 0) not in gone(listener)
     os.kill(hiding.orphan, signal.SIGKILL)
-    await_true("it is gone", lambda: (43, 0) in gone(listener), 10, 0.02)
+    await_true("it is gone", lambda: (43, 0) in gone(listener), poll=0.02)
 
 
 def test_its_unit_leaves_it_what_it_needs(place):
@@ -568,11 +565,11 @@ def test_its_unit_leaves_it_what_it_needs(place):
         return any(is_so(json.loads(line).get("message", {}).get("signal", {})) for line in list(listener.out.lines))
 
     await_true("its I/O", lambda: told(
-        lambda s: s.get("activity", {}).get("processes") == 2 and s["activity"].get("io", 0) >= 0), 10, 0.02)
+        lambda s: s.get("activity", {}).get("processes") == 2 and s["activity"].get("io", 0) >= 0), poll=0.02)
     os.kill(step.task, signal.SIGSTOP)
-    await_true("its rank", lambda: told(lambda s: s.get("who", {}).get("rank") == 5), 10, 0.02)
+    await_true("its rank", lambda: told(lambda s: s.get("who", {}).get("rank") == 5), poll=0.02)
     step.end()
-    await_true("it is gone", lambda: gone(listener) == [(46, 0)], 10, 0.02)
+    await_true("it is gone", lambda: gone(listener) == [(46, 0)], poll=0.02)
 
 
 def test_logs_are_told_again_to_who_comes_anew(place):
@@ -586,7 +583,7 @@ def test_logs_are_told_again_to_who_comes_anew(place):
     place.ready()
     step, silent = Step(place, 47, 2, out=out), Step(place, 48)
 
-    await_true("the log", lambda: logs(listener), 10, 0.02)
+    await_true("the log", lambda: logs(listener), poll=0.02)
     listener.process.kill()
     listener.process.wait()
     again = place.listener(port=listener.port)
@@ -655,11 +652,9 @@ def test_reknitd_knows_of_a_death_before_slurm_tells():
         started = reknitd.journal.wait(job, "attempt-started", timeout=20)
         reknitd.journal.wait(job, "signal", lambda e: e.body["kind"] == "activity", timeout=20)
         task = c.kill_task(job, 1)
-        killed = time.time()
         death = reknitd.journal.wait(job, "signal", lambda e: e.body["kind"] == "exit", timeout=20)
         assert death.body["provenance"] == "spank" and death.attempt == started.attempt == 1
         assert death.body["who"] == {"node": task.node, "tasks": "1"}
         assert death.body["exit"]["signal"] == 9
         interrupted = reknitd.journal.wait(job, "interrupted", timeout=20)
-        assert death.time - killed < 1
-        assert interrupted.time - killed < 5, interrupted
+        assert death.seq < interrupted.seq, interrupted

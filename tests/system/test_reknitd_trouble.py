@@ -274,7 +274,7 @@ def clock_is_set():
             daemon.await_log(f"this host's clock was set {told}")
             brought_back(site, daemon, job)
             begin = daemon.journal.wait(job.id, "attempt-started", lambda e: e.attempt == 2)
-            assert begin.time - daemon.journal.wait(job.id, "decision").time < 60
+            assert begin.time - daemon.journal.wait(job.id, "decision").time < 1800  # the clock is off by 3600
             daemon.await_log(f"the scheduler's clock is 3600 s {'behind' if offset > 0 else 'ahead of'}")
             complains(daemon, "clock", "slurmctld's clock is 3600s", env={**site.env, **env})
         assert daemon.stop() == 0

@@ -222,9 +222,8 @@ def test_a_receiver_that_hangs(tmp_path, world, receiver):
         receiver.answers = ["hang"]
         submit(world)
         receiver.wait(1)
-        began = time.monotonic()
         assert daemon.ask("/v1/health")[1]["ok"] is True
-        assert time.monotonic() - began < 2
+        assert "Timeout was reached" not in daemon.log()  # it did not wait for that
         first, second = receiver.wait(2, timeout=60)
         assert second[1]["Idempotency-Key"] == first[1]["Idempotency-Key"]
         assert "Timeout was reached" in daemon.log()
