@@ -20,6 +20,7 @@ import pytest
 from cluster import Cluster, await_true
 from conftest import REKNIT
 
+PLUGIN = (REKNIT.parent / "spank_reknit.so").resolve()
 PROGRAMS = ("reknit", "reknitd", "reknit-slurm", "reknit-reader", "reknit-spawner", "reknit-seal", "reknit-agent")
 USER = "nobody"  # a real user on every Debian, whom the spawner starts readers for
 # Slurm's own priority of a job that has waited is higher than that of one just queued again.
@@ -32,12 +33,6 @@ CONFIG = {
     "brakes": {"storm_jobs": 0, "actions_per_hour": 0, "actions_per_partition_hour": 0,
                "exclusions_per_node_hour": 0},
 }
-
-
-def missing():
-    """Why none of this can run here; None when it can."""
-    absent = [name for name in PROGRAMS if not (REKNIT.parent / name).exists()]
-    return cluster_module.missing() or (f"not built: {' '.join(absent)}" if absent else None)
 
 
 class Scenarios:

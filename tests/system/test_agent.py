@@ -592,12 +592,7 @@ def test_logs_are_told_again_to_who_comes_anew(place):
     step.end(), silent.end()
 
 
-needs_cluster = pytest.mark.skipif(cluster_module.missing() is not None, reason=str(cluster_module.missing()))
-needs_plugin = pytest.mark.skipif(not (BIN / "spank_reknit.so").exists(), reason="spank_reknit.so is not built")
-
-
-@needs_cluster
-@needs_plugin
+@pytest.mark.slurm
 def test_on_a_real_cluster(place):
     """Plugin → agents of two nodes → reknitd's end: starts, deaths, activity, and that all are gone."""
     plugin = (BIN / "spank_reknit.so").resolve()
@@ -629,9 +624,7 @@ def test_on_a_real_cluster(place):
             await_true(f"gone from {node}", lambda: told("gone", job=job, node=node))
 
 
-@needs_cluster
-@needs_plugin
-@pytest.mark.skipif(not (BIN / "reknit-slurm").exists(), reason="reknit-slurm is not built")
+@pytest.mark.slurm
 def test_reknitd_knows_of_a_death_before_slurm_tells():
     """Killed -9 → the witness's word is in the journal, and *interrupted*, under a poll of ten minutes."""
     from reknitd import Reknitd

@@ -13,7 +13,7 @@ import pytest
 import running
 from cluster import Cluster, await_true
 
-pytestmark = pytest.mark.skipif(cluster_module.missing() is not None, reason=str(cluster_module.missing()))
+pytestmark = pytest.mark.slurm
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 """The Debian package: what is in it, and that it installs, runs, and goes away, in a root of its own."""
 
 import os
-import pathlib
 import re
 import shutil
 import subprocess

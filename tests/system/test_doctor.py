@@ -323,7 +323,7 @@ def test_no_reknitd(site):
     assert row["state"] == "fail" and row["mend"] == "systemctl start reknitd"
 
 
-@pytest.mark.skipif(cluster_module.missing() is not None, reason=str(cluster_module.missing()))
+@pytest.mark.slurm
 def test_a_real_slurm(site, reknit):
     if not (reknit.path.parent / "reknit-slurm").exists():
         pytest.skip("reknit-slurm was not built")

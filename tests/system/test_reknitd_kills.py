@@ -7,11 +7,10 @@ import random
 import time
 
 import pytest
-import reknitd
 from cluster import FINAL
 from reknitd import Reknitd, Site
 
-pytestmark = pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))
+pytestmark = pytest.mark.slurm
 
 DEATHS = 3
 ECC = "CUDA error: uncorrectable ECC error encountered"

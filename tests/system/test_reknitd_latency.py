@@ -14,16 +14,13 @@ import statistics
 import time
 
 import pytest
-import reknitd
 from cluster import Cluster, FINAL, await_true
-from conftest import REKNIT
-from reknitd import QUEUE_BY_AGE, Reknitd, Site
+from reknitd import PLUGIN, QUEUE_BY_AGE, Reknitd, Site
 
-pytestmark = pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))
+pytestmark = pytest.mark.slurm
 
 BEGUN = "date +%s.%N >> {folder}/begun"
 LAUNCHER = "trap 'sleep 3' EXIT"  # it gives the other ranks some time to end
-PLUGIN = REKNIT.parent / "spank_reknit.so"
 WITH, WITHOUT = "with the plugin", "without the plugin"
 PROMISE = {WITH: 5, WITHOUT: 8}
 PATIENCE = 240
@@ -31,7 +28,7 @@ PATIENCE = 240
 
 @pytest.fixture(scope="module")
 def site():
-    with Site(nodes=16, plugstack=Cluster.plugin(PLUGIN) if PLUGIN.exists() else "") as s:
+    with Site(nodes=16, plugstack=Cluster.plugin(PLUGIN)) as s:
         yield s
 
 
@@ -96,8 +93,6 @@ def tell(capsys, found, name):
 
 
 def measure(site, capsys, how, name, jobs, deaths, limit):
-    if how == WITH and not PLUGIN.exists():
-        pytest.skip("spank_reknit.so is not built")
     with reknitd_on(site, name, plugin=how == WITH) as daemon:
         found = restart(site, daemon, jobs, deaths)
     tell(capsys, found, f"reknitd, {how}")
@@ -131,9 +126,8 @@ def test_plain_slurm(site, capsys):
 @pytest.mark.parametrize("keep", ["none", "priority", "reservation"])
 def test_full_cluster(capsys, keep):
     """Others have waited for longer, each for all its nodes: what reknit takes, and what the queue does."""
-    plugstack = Cluster.plugin(PLUGIN) if PLUGIN.exists() else ""
-    with Site(nodes=4, conf=QUEUE_BY_AGE, plugstack=plugstack) as site, \
-            reknitd_on(site, f"full-{keep}", plugin=bool(plugstack), keep_place=keep) as daemon:
+    with Site(nodes=4, conf=QUEUE_BY_AGE, plugstack=Cluster.plugin(PLUGIN)) as site, \
+            reknitd_on(site, f"full-{keep}", plugin=True, keep_place=keep) as daemon:
         job = dying(site, f"full-{keep}", deaths=1, before=LAUNCHER, nodes=4, exclusive=True)
         await_true("its ranks", lambda: len(job.nodes(0)) == 4)
         others = [site.submit("sleep 20", nodes=4, exclusive=True, job_name=f"other-{n}") for n in range(3)]

@@ -4,14 +4,11 @@
 import pytest
 import reknitd
 from cluster import Cluster, await_true
-from conftest import REKNIT
-from reknitd import Reknitd, Site
+from reknitd import PLUGIN, Reknitd, Site
 
-PLUGIN = REKNIT.parent / "spank_reknit.so"
 ECC = "CUDA error: uncorrectable ECC error encountered"
 
-pytestmark = [pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing())),
-              pytest.mark.skipif(not PLUGIN.exists(), reason="spank_reknit.so is not built")]
+pytestmark = pytest.mark.slurm
 
 # {train} is the trainer of a rank. The samples of the agents come too late for any of these jobs.
 SCRIPTS = {

@@ -7,21 +7,13 @@ import shutil
 import subprocess
 
 import pytest
-import reknitd
 from cluster import Cluster, await_true
 from conftest import REKNIT
-from reknitd import QUEUE_BY_AGE, Reknitd, Site
+from reknitd import PLUGIN, QUEUE_BY_AGE, Reknitd, Site
 
-PLUGIN = REKNIT.parent / "spank_reknit.so"
 AGENT, SEAL = REKNIT.parent / "reknit-agent", REKNIT.parent / "reknit-seal"
 
-
-def missing():
-    absent = [path.name for path in (PLUGIN, AGENT, SEAL) if not path.exists()]
-    return reknitd.missing() or (f"not built: {' '.join(absent)}" if absent else None)
-
-
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+pytestmark = pytest.mark.slurm
 
 AT_ONCE = {"causes": {"unknown": {"backoff": "0s"}, "user-code": {"backoff": "0s"}}}
 POLICIES = [

@@ -19,16 +19,15 @@ import reknitd
 import stuck
 from cluster import Cluster, FINAL, await_true
 from conftest import REKNIT
-from reknitd import Reknitd, Scenarios, Site
+from reknitd import PLUGIN, Reknitd, Scenarios, Site
 
-pytestmark = [pytest.mark.soak, pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))]
+pytestmark = pytest.mark.slurm
 
 ECC = "CUDA error: uncorrectable ECC error encountered"
 PATIENCE = 240
 DOUBT = 360  # a requeue whose answer was lost may yet be done: for so long, a job that is over may come back
 NEVER = 10**6
 CLOCK = REKNIT.parent.parent / "tests/system/set_clock.so"
-PLUGIN = REKNIT.parent / "spank_reknit.so"
 scenario = Scenarios(4)
 
 
@@ -180,8 +179,6 @@ def file_system_hangs():
 @scenario
 def agents_are_gone():
     """One of them dies, then all: what they tell is missing, and nothing else."""
-    if not PLUGIN.exists():
-        pytest.skip("spank_reknit.so is not built")
     with Site(nodes=4, cpus=16, requeue_delay=20, plugstack=Cluster.plugin(PLUGIN)) as site:
         daemon = Reknitd(site, poll="2s", agents={"listen": site.agents_address,
                                                   "munge_socket": str(site.munge_socket)}).start()

@@ -22,7 +22,7 @@ from cluster import CommandFailed, FINAL, await_true
 from conftest import REKNIT, TOP
 from reknitd import Reknitd, Scenarios, Site
 
-pytestmark = [pytest.mark.soak, pytest.mark.skipif(reknitd.missing() is not None, reason=str(reknitd.missing()))]
+pytestmark = pytest.mark.slurm
 
 ECC = "CUDA error: uncorrectable ECC error encountered"
 PARTITIONS = {

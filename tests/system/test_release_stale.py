@@ -94,7 +94,7 @@ def test_an_adapter_that_does_not_start(reknit, tmp_path):
     assert done.returncode == 1 and "the adapter does not work" in done.stderr
 
 
-@pytest.mark.skipif(cluster_module.missing() is not None, reason=str(cluster_module.missing()))
+@pytest.mark.slurm
 def test_on_a_real_slurm(reknit):
     if not (reknit.path.parent / "reknit-slurm").exists():
         pytest.skip("reknit-slurm was not built")

@@ -3,7 +3,6 @@
 
 import fcntl
 import os
-import pathlib
 import pty
 import re
 import select

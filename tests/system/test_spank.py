@@ -9,17 +9,13 @@ import socket
 import struct
 import time
 
-import cluster as cluster_module
 import pytest
 from cluster import Cluster, await_true
 from conftest import REKNIT
 
 PLUGIN = pathlib.Path(os.environ.get("SPANK_REKNIT", REKNIT.parent / "spank_reknit.so")).resolve()
 
-pytestmark = [
-    pytest.mark.skipif(cluster_module.missing() is not None, reason=str(cluster_module.missing())),
-    pytest.mark.skipif(not PLUGIN.exists(), reason="spank_reknit.so is not built (libslurm-dev)"),
-]
+pytestmark = pytest.mark.slurm
 
 
 class Listener:
