@@ -105,7 +105,7 @@ class World:
             now = int(self.clock())
             self.jobs[job] = {"id": job, "label": job, **JOB, "submit": now, "eligible": now, **members}
             self.plans[job] = {"runs": [tuple(run) for run in runs], "pending_since": 0.0,
-                               "completing_until": None, "began": 0.0}
+                               "completing_until": None, "began": 0.0, "shown": False}
             self._step()
             return job
 
@@ -195,7 +195,7 @@ class World:
                 r["nodes"], r["nodes_text"], r["batch_host"] = [], "", ""
         if r["state"] == "running" and r["restarts"] < len(plan["runs"]):
             seconds, state, code = plan["runs"][r["restarts"]]
-            if now >= plan["began"] + seconds:
+            if now >= plan["began"] + seconds and plan["shown"]:
                 self._end(job, state, code, 0)
         if r["state"] == "pending" and not r["completing"] and r["dependency"] == "":
             self._try_start(job, r, plan, now, busy)
@@ -220,7 +220,7 @@ class World:
         busy.update(nodes)
         r.update(state="running", start=int(now), nodes=nodes, nodes_text=",".join(nodes),
                  batch_host=nodes[0], reason="None", reason_kind="none", failed_node="")
-        plan["began"] = now
+        plan["began"], plan["shown"] = now, False
         if self.launch_race and r["restarts"] and now < plan["pending_since"] + LAUNCH_PAUSE:
             self._end(job, "failed", 0, 0)
             r.update(reason="JobLaunchFailure", reason_kind="launch")
@@ -258,7 +258,14 @@ class World:
             return {"unchanged": True, "time": now}
         return {"full": False, "time": now, what: news, "gone": gone}
 
+    def _show(self, jobs):
+        """A run does not end before somebody has seen it, however slow he is: what comes of a job that
+        was over before anybody looked is another matter, and end() makes one."""
+        for job in jobs:
+            self.plans[job]["shown"] |= self.jobs[job]["state"] == "running"
+
     def op_jobs(self, request, session):
+        self._show(self.jobs)
         return self._list("jobs", self.jobs, request, session)
 
     def op_nodes(self, request, session):
@@ -292,7 +299,9 @@ class World:
         return record
 
     def op_job(self, request, session):
-        return {"job": self._job(request)}
+        record = self._job(request)
+        self._show([record["id"]])
+        return {"job": record}
 
     def op_node_look(self, request, session):
         return {"node": self._node(request)}
