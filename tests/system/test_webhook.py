@@ -183,7 +183,7 @@ def test_a_hold_that_failed_is_told(tmp_path, world, receiver):
 def test_what_had_ended_before_may_be_approved(tmp_path, world, receiver):
     """Also where others are restarted unasked; and who approved it is not asked again."""
     job = submit(world)
-    wait_for(lambda: world.job(job)["state"] == "failed", "it has failed")
+    world.end(job)
     with running(tmp_path, world, {"url": receiver.url}, mode="act") as daemon:
         assert f"job {job} may be restarted" in receiver.wait(1)[0][2]["text"]
         assert f"reknit approve {job}" in receiver.texts()[0]
