@@ -4,21 +4,14 @@
  * when the agent is younger than the step, by looking for slurmstepd's children; from a task's
  * process its parent is found, and activity (source/activity.h) looks at all below that one.
  *
- * When the last slurmstepd of an attempt is gone, every process of the machine is looked at for
- * whether it is of that job (agent/kin.h); once there is none, GONE is told. That somebody else's
- * process is taken for one of the job does little harm, the other way would: so one that was seen
- * below slurmstepd counts until it ends, and one that cannot be read counts for the jobs of its
- * user. What is below a slurmstepd that lives is of that one's attempt, and keeps no earlier
- * attempt of the job alive.
+ * What was below a slurmstepd that is gone may live on: agent/attempts.h looks after that.
  *
  * Where the processes of the steps write is looked at with them, and twice soon after a task was
- * started: scripts redirect when they have begun.
- *
- * The attempts of which GONE was not told yet are kept in a file: they are the agent's to tell
- * after it was ended, or the node. */
+ * started: scripts redirect when they have begun. */
 
 #include "agent/watch.h"
 
+#include "agent/attempts.h"
 #include "agent/kin.h"
 #include "agent/outputs.h"
 #include "base/alloc.h"
@@ -27,18 +20,9 @@
 #include "base/timer.h"
 #include "source/activity.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define STEPD "slurmstepd"
-#define HEAD  "reknit-attempts 1\n"
-
-#define GUESTS_MAX 1024
-#define GUEST_FOR  (15 * USEC_PER_MIN) /* logs of what has ended are read to their ends */
 
 #define OUTPUT_SOON  (200 * USEC_PER_MSEC) /* from the start of a task to the look at its output */
 #define OUTPUT_LATER (2 * USEC_PER_SEC)
@@ -53,38 +37,21 @@ struct step {
     bool untold; /* something of its last look could not be told */
 };
 
-/* Until GONE was told of it. */
-struct attempt {
-    struct attempt_id id;
-    struct proc_list seen; /* below its slurmstepds, when these were last looked at */
-    bool lives;            /* by the present look */
-    bool active;           /* ... and not by somebody who may be of it and exits */
-    uint64_t left;         /* as struct proc has it: who exits and began later is not of it; 0 */
-};
-
 /* One look at all steps of an attempt: for whether it works, they count together. */
 struct sum {
     struct attempt_id of;
     struct signal signal;
 };
 
-/* Of an attempt that is gone. */
-struct guest {
-    uid_t user;
-    usec_t left; /* monotonic */
-};
-
 struct watch {
     char node[NODE_NAME_LEN];
-    char *path, *path_new; /* of the attempts; NULL = they are not kept */
     usec_t every;
     struct watch_handlers handlers;
     void *ctx;
     sd_event_source *timer;
     VEC(struct step *) steps;
-    VEC(struct attempt) attempts;
-    VEC(struct guest) guests; /* oldest first */
-    bool recovered;           /* the steps that were there before us are known */
+    struct attempts *attempts;
+    bool recovered; /* the steps that were there before us are known */
     uint64_t missed;
     VEC(struct sum) sums;
     struct outputs *outputs;
@@ -147,8 +114,10 @@ static struct step *step_free(struct step *s)
     return NULL;
 }
 
-static bool has_step(const struct watch *w, const struct attempt_id *of)
+static bool has_step(void *ctx, const struct attempt_id *of)
 {
+    const struct watch *w = ctx;
+
     VEC_FOREACH (&w->steps, s) {
         if (attempt_id_is(&(*s)->of, of))
             return true;
@@ -158,7 +127,7 @@ static bool has_step(const struct watch *w, const struct attempt_id *of)
 
 static void set_timer(struct watch *w)
 {
-    bool busy = w->steps.n > 0 || w->attempts.n > 0 || !w->recovered;
+    bool busy = w->steps.n > 0 || attempts_count(w->attempts) > 0 || !w->recovered;
     int on = SD_EVENT_OFF;
 
     sd_event_source_get_enabled(w->timer, &on);
@@ -168,84 +137,7 @@ static void set_timer(struct watch *w)
         sd_event_source_set_enabled(w->timer, busy ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
-/* The attempts */
-
-static struct attempt *find_attempt(const struct watch *w, const struct attempt_id *id)
-{
-    VEC_FOREACH (&w->attempts, a) {
-        if (attempt_id_is(&a->id, id))
-            return a;
-    }
-    return NULL;
-}
-
-static int write_attempts(const struct watch *w, int fd)
-{
-    _cleanup_strbuf_ struct strbuf text = {0};
-
-    strbuf_adds(&text, HEAD);
-    VEC_FOREACH (&w->attempts, a)
-        strbuf_addf(&text, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n", a->id.job, a->id.restart,
-                    (uint32_t)a->id.user);
-    return write(fd, text.s, text.len) == (ssize_t)text.len ? 0 : -ENOSPC;
-}
-
-/* Where that fails, the file keeps the attempts of before. */
-static void keep_attempts(const struct watch *w)
-{
-    _cleanup_(closep) int fd = -1;
-
-    if (!w->path)
-        return;
-    fd = open(w->path_new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || write_attempts(w, fd) < 0 || rename(w->path_new, w->path) < 0)
-        unlink(w->path_new);
-}
-
-/* NULL = there are too many. */
-static struct attempt *get_attempt(struct watch *w, const struct attempt_id *id)
-{
-    struct attempt *a = find_attempt(w, id);
-
-    if (a || w->attempts.n >= WATCH_ATTEMPTS_MAX)
-        return a;
-    a = VEC_PUSH(&w->attempts);
-    *a = (struct attempt){.id = *id};
-    return a;
-}
-
-static void recall_attempts(struct watch *w)
-{
-    _cleanup_(fclosep) FILE *f = w->path ? fopen(w->path, "re") : NULL;
-    char line[64];
-    uint32_t job, restart, user;
-
-    if (!f || !fgets(line, sizeof(line), f) || !streq(line, HEAD))
-        return;
-    while (fgets(line, sizeof(line), f) &&
-           sscanf(line, "%" SCNu32 " %" SCNu32 " %" SCNu32, &job, &restart, &user) == 3 && job > 0)
-        get_attempt(w, &(struct attempt_id){job, restart, (uid_t)user});
-}
-
 /* The steps */
-
-static bool is_seen(const struct attempt *a, const struct proc *p)
-{
-    VEC_FOREACH (&a->seen.procs, s)
-        if (s->pid == p->pid && s->start == p->start)
-            return true;
-    return false;
-}
-
-static void add_seen(struct watch *w, const struct step *s, const struct proc_list *list)
-{
-    struct attempt *a = find_attempt(w, &s->of);
-
-    VEC_FOREACH (&list->procs, p) {
-        if (a && !is_seen(a, p))
-            *VEC_PUSH(&a->seen.procs) = *p;
-    }
-}
 
 static void end_step(struct watch *w, size_t i)
 {
@@ -253,7 +145,7 @@ static void end_step(struct watch *w, size_t i)
     struct step *s = w->steps.v[i];
 
     activity_processes(s->activity, &last);
-    add_seen(w, s, &last);
+    attempts_add_seen(w->attempts, &s->of, &last);
     VEC_REMOVE(&w->steps, i);
     step_free(s);
 }
@@ -274,7 +166,7 @@ static bool sample_step(struct watch *w, struct step *s)
     s->untold = false;
     lives = proc_lives(&s->stepd);
     if (lives <= 0)
-        add_seen(w, s, &before);
+        attempts_add_seen(w->attempts, &s->of, &before);
     return lives != 0;
 }
 
@@ -287,8 +179,6 @@ static void sample_steps(struct watch *w)
             end_step(w, i);
     }
 }
-
-/* What is left of attempts without a step */
 
 static int compare_pid(const void *key, const void *element)
 {
@@ -310,136 +200,23 @@ static const struct step *step_above(const struct watch *w, const struct proc_li
     return NULL;
 }
 
-static bool may_be_of_user(uid_t user, const struct proc *p)
+static bool is_of_step(void *ctx, const struct proc_list *all, const struct proc *p)
 {
-    uid_t owner;
-    int r = kin_user(p->pid, &owner);
-
-    return r < 0 ? !proc_is_absence(r) : owner == user;
+    return step_above(ctx, all, p);
 }
 
-/* Somebody always exits, so of those only such count as began before the last process that was of
- * the attempt beyond doubt was gone: who began later was begun by none of it. */
-static bool may_be_of(const struct attempt *a, const struct proc *p, const struct kin_fact *f)
-{
-    switch (f->kin) {
-    case KIN_JOB:
-        return f->job == a->id.job;
-    case KIN_EXITING:
-        return p->start <= a->left && may_be_of_user(a->id.user, p);
-    case KIN_UNKNOWN:
-        return may_be_of_user(a->id.user, p);
-    case KIN_NONE:
-        break;
-    }
-    return false;
-}
-
-static void on_kin(void *ctx, const struct proc *p, const struct kin_fact *f)
+static void on_gone(void *ctx, const struct attempt_id *id)
 {
     struct watch *w = ctx;
+    struct node_message m = message_of(w, NODE_MESSAGE_GONE, id);
 
-    VEC_FOREACH (&w->attempts, a) {
-        if (a->active || !may_be_of(a, p, f))
-            continue;
-        a->lives = true;
-        a->active = f->kin != KIN_EXITING;
-    }
-}
-
-/* Those that are left of what was seen of it. */
-static bool sift_seen(struct attempt *a)
-{
-    size_t kept = 0;
-
-    VEC_FOREACH (&a->seen.procs, p)
-        if (proc_lives(p) != 0)
-            a->seen.procs.v[kept++] = *p;
-    a->seen.procs.n = kept;
-    return kept > 0;
-}
-
-/* -EAGAIN: all have steps, or such. */
-static int mark_living(struct watch *w)
-{
-    bool any = false;
-
-    VEC_FOREACH (&w->attempts, a) {
-        if (a->active || a->left == 0)
-            a->left = proc_clock();
-        a->active = has_step(w, &a->id);
-        a->active = sift_seen(a) || a->active;
-        a->lives = a->active;
-        any |= !a->lives;
-    }
-    return any ? 0 : -EAGAIN;
-}
-
-static int look_for_kin(struct watch *w)
-{
-    _cleanup_proc_list_ struct proc_list all = {0}, others = {0};
-    int r = proc_list_all(&all);
-
-    if (r < 0)
-        return r;
-    if (all.hidden > 0)
-        return -EPERM;
-    VEC_FOREACH (&all.procs, p) {
-        if (!step_above(w, &all, p))
-            *VEC_PUSH(&others.procs) = *p;
-    }
-    kin_look(&others, w->node, false, on_kin, w);
-    return 0;
-}
-
-static void note_guest(struct watch *w, uid_t user)
-{
-    for (size_t i = 0; i < w->guests.n; i++)
-        if (w->guests.v[i].user == user) {
-            VEC_REMOVE(&w->guests, i);
-            break;
-        }
-    if (w->guests.n >= GUESTS_MAX)
-        VEC_REMOVE(&w->guests, 0);
-    *VEC_PUSH(&w->guests) = (struct guest){.user = user, .left = mono_us()};
+    outputs_forget(w->outputs, id);
+    w->handlers.gone(w->ctx, &m);
 }
 
 bool watch_has_user(const struct watch *w, uid_t user)
 {
-    VEC_FOREACH (&w->attempts, a)
-        if (a->id.user == user)
-            return true;
-    VEC_FOREACH (&w->guests, g)
-        if (g->user == user && mono_us() < g->left + GUEST_FOR)
-            return true;
-    return false;
-}
-
-static void look_for_gone(struct watch *w)
-{
-    size_t before = w->attempts.n;
-
-    if (!w->recovered || mark_living(w) < 0)
-        return;
-    if (look_for_kin(w) < 0) {
-        VEC_FOREACH (&w->attempts, a)
-            a->active = true; /* for all we know */
-        return;
-    }
-    for (size_t i = w->attempts.n; i-- > 0;) {
-        struct attempt a = w->attempts.v[i];
-        struct node_message m = message_of(w, NODE_MESSAGE_GONE, &a.id);
-
-        if (a.lives)
-            continue;
-        note_guest(w, a.id.user);
-        proc_list_done(&a.seen);
-        VEC_REMOVE(&w->attempts, i);
-        outputs_forget(w->outputs, &a.id);
-        w->handlers.gone(w->ctx, &m);
-    }
-    if (w->attempts.n < before)
-        keep_attempts(w);
+    return attempts_has_user(w->attempts, user);
 }
 
 /* Where they write */
@@ -548,17 +325,14 @@ static bool has_stepd(const struct watch *w, const struct proc *stepd)
 
 static void add_step(struct watch *w, const struct attempt_id *of, const struct proc *stepd)
 {
-    bool known = find_attempt(w, of);
     struct step *s;
 
     if (has_stepd(w, stepd))
         return;
-    if (w->steps.n >= WATCH_STEPS_MAX || !get_attempt(w, of)) {
+    if (w->steps.n >= WATCH_STEPS_MAX || !attempts_add(w->attempts, of)) {
         w->missed++;
         return;
     }
-    if (!known)
-        keep_attempts(w);
     s = xnew(struct step);
     s->watch = w;
     s->of = *of;
@@ -585,21 +359,6 @@ void watch_task(struct watch *w, const struct node_message *m)
         look_for_outputs_soon(w);
 }
 
-/* Its environment cannot be read: the user's last attempt of the job that is known. */
-static bool recall_restart(const struct watch *w, struct attempt_id *of)
-{
-    bool found = false;
-
-    VEC_FOREACH (&w->attempts, a) {
-        if (a->id.job == of->job && a->id.user == of->user &&
-            (!found || a->id.restart > of->restart)) {
-            of->restart = a->id.restart;
-            found = true;
-        }
-    }
-    return found;
-}
-
 static void on_task(void *ctx, const struct proc *task, const struct kin_fact *f)
 {
     struct watch *w = ctx;
@@ -609,7 +368,8 @@ static void on_task(void *ctx, const struct proc *task, const struct kin_fact *f
 
     if (r > 0) {
         r = kin_user(task->pid, &of.user);
-        if (r == 0 && (!f->by_cgroup || recall_restart(w, &of)))
+        /* Its environment may be one that cannot be read. */
+        if (r == 0 && (!f->by_cgroup || attempts_find_last(w->attempts, &of)))
             add_step(w, &of, &stepd);
         else if (r == 0)
             w->missed++;
@@ -649,14 +409,15 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
         tell_activity(w, &sum->of, &sum->signal);
     w->sums.n = 0;
     look_with_samples(w);
-    look_for_gone(w);
+    if (w->recovered)
+        attempts_look(w->attempts, on_gone);
     set_timer(w);
     return 0;
 }
 
 void watch_recover(struct watch *w)
 {
-    recall_attempts(w);
+    attempts_recall(w->attempts);
     find_steps(w);
 }
 
@@ -673,11 +434,11 @@ size_t watch_count(const struct watch *w)
 struct watch *watch_new(sd_event *event, const char *node, const char *path, usec_t every,
                         const struct watch_handlers *handlers, void *ctx)
 {
+    static const struct attempts_asks asks = {.has_step = has_step, .is_of_step = is_of_step};
     struct watch *w = xnew(struct watch);
 
     STR_COPY(w->node, node);
-    w->path = path ? xstrdup(path) : NULL;
-    w->path_new = path ? xasprintf("%s.new", path) : NULL;
+    w->attempts = attempts_new(node, path, &asks, w);
     w->every = every;
     w->handlers = *handlers;
     w->ctx = ctx;
@@ -701,13 +462,8 @@ struct watch *watch_free(struct watch *w)
     VEC_FOREACH (&w->steps, s)
         step_free(*s);
     VEC_DONE(&w->steps);
-    VEC_FOREACH (&w->attempts, a)
-        proc_list_done(&a->seen);
-    VEC_DONE(&w->attempts);
-    VEC_DONE(&w->guests);
+    attempts_free(w->attempts);
     VEC_DONE(&w->sums);
-    free(w->path);
-    free(w->path_new);
     free(w);
     return NULL;
 }

@@ -11,8 +11,7 @@
 #include <stdbool.h>
 #include <systemd/sd-event.h>
 
-#define WATCH_STEPS_MAX    2048
-#define WATCH_ATTEMPTS_MAX 1024
+#define WATCH_STEPS_MAX 2048
 
 struct watch_handlers {
     /* Worth telling now. false: it could not be told. */

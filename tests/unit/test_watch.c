@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "agent/attempts.h"
 #include "agent/outputs.h"
 #include "agent/watch.h"
 #include "base/str.h"
@@ -228,14 +229,14 @@ static void too_many_attempts_are_missed_and_counted(void **state)
     uint64_t missed;
     size_t count;
 
-    remember_attempts(f, WATCH_ATTEMPTS_MAX);
+    remember_attempts(f, ATTEMPTS_MAX);
     watch_recover(f->watch); /* also what a real Slurm may run here */
     missed = watch_missed(f->watch);
     count = watch_count(f->watch);
     tell_task(f, 7);
     assert_int_equal(watch_missed(f->watch), missed + 1);
     assert_int_equal(watch_count(f->watch), count);
-    tell_task(f, 1000 + WATCH_ATTEMPTS_MAX - 1);
+    tell_task(f, 1000 + ATTEMPTS_MAX - 1);
     assert_int_equal(watch_missed(f->watch), missed + 1);
     assert_int_equal(watch_count(f->watch), count + 1);
 }
