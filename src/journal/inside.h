@@ -17,7 +17,7 @@ struct thin_kept {
 struct thin_last {
     uint64_t key;    /* of an attempt */
     uint64_t before; /* signals up to that one are not of its last */
-    uint64_t as_of;  /* last_seq when that was found */
+    uint64_t as_of;  /* last_seq when that was found; 0 = there is more to be found at once */
 };
 
 struct journal {

@@ -23,6 +23,7 @@
 #define LAST_MAX       600 /* signals of an attempt that stay in any case; a rhythm has 512 */
 #define LAST_ENDED_MAX 60  /* ... of a job that has ended; should it run again, it has a rhythm */
 #define LOOK_AGAIN     20000
+#define WALK_MAX       2048 /* events of a job that are looked through at once */
 #define KEPT_MAX       16384
 #define HOUR_APART     USEC_PER_HOUR
 #define HITS_APART     (10 * USEC_PER_MIN)
@@ -143,26 +144,39 @@ static bool is_crowded(struct journal *j, uint64_t key, usec_t at, usec_t apart)
     return false;
 }
 
-static int find_last(struct journal *j, const char *job, uint32_t attempt, uint64_t *ret,
-                     struct err *e)
+/* From there on, for as far as it is looked: whether there are more signals of the attempt than
+ * stay in any case; then the newest that has so many behind it is `before`. Events of an attempt
+ * stand together, but for a few: where others follow that fill the walk, what stands there stays.
+ */
+static int find_last(struct journal *j, const char *job, uint32_t attempt, uint64_t from,
+                     struct thin_last *ret, struct err *e)
 {
     sqlite3_stmt *s = NULL;
-    int r = prepare(j,
-                    "SELECT coalesce((SELECT seq FROM event WHERE job = ?1 AND attempt = ?2 AND"
-                    " kind = 'signal' ORDER BY seq DESC LIMIT 1 OFFSET CASE WHEN EXISTS"
-                    " (SELECT 1 FROM (SELECT kind FROM event WHERE job = ?1 ORDER BY seq DESC"
-                    " LIMIT 8) WHERE kind = 'job-ended') THEN ?4 ELSE ?3 END), 0)",
-                    &s, e);
+    int r =
+        prepare(j,
+                "WITH walk AS (SELECT seq, attempt, kind FROM event WHERE job = ?1 AND seq >= ?3"
+                " ORDER BY seq LIMIT ?6) SELECT (SELECT count(*) FROM walk),"
+                " coalesce((SELECT seq FROM walk WHERE attempt = ?2 AND kind = 'signal'"
+                " ORDER BY seq DESC LIMIT 1 OFFSET CASE WHEN EXISTS (SELECT 1 FROM"
+                " (SELECT kind FROM event WHERE job = ?1 ORDER BY seq DESC LIMIT 8)"
+                " WHERE kind = 'job-ended') THEN ?5 ELSE ?4 END), 0)",
+                &s, e);
 
     if (r < 0)
         return r;
     sqlite3_bind_text(s, 1, job, -1, SQLITE_STATIC);
     sqlite3_bind_int64(s, 2, attempt);
-    sqlite3_bind_int64(s, 3, LAST_MAX);
-    sqlite3_bind_int64(s, 4, LAST_ENDED_MAX);
+    sqlite3_bind_int64(s, 3, (int64_t)from);
+    sqlite3_bind_int64(s, 4, LAST_MAX);
+    sqlite3_bind_int64(s, 5, LAST_ENDED_MAX);
+    sqlite3_bind_int64(s, 6, WALK_MAX);
     r = sqlite3_step(s) == SQLITE_ROW ? 0 : journal_error(j, e);
-    if (r >= 0)
-        *ret = (uint64_t)sqlite3_column_int64(s, 0);
+    if (r >= 0 && sqlite3_column_int64(s, 1) > 0) {
+        ret->before = (uint64_t)sqlite3_column_int64(s, 1);
+        ret->as_of = sqlite3_column_int64(s, 0) < WALK_MAX ? j->last_seq : 0;
+    } else if (r >= 0) {
+        ret->as_of = j->last_seq;
+    }
     sqlite3_finalize(s);
     return r;
 }
@@ -189,10 +203,8 @@ static int is_of_the_last(struct journal *j, uint64_t seq, const char *job, uint
     struct thin_last *l = last_of(j, key_of(job, attempt, "", ""));
     int r = 0;
 
-    if (seq > l->before && (l->as_of == 0 || j->last_seq >= l->as_of + LOOK_AGAIN)) {
-        r = find_last(j, job, attempt, &l->before, e);
-        l->as_of = j->last_seq;
-    }
+    if (seq > l->before && (l->as_of == 0 || j->last_seq >= l->as_of + LOOK_AGAIN))
+        r = find_last(j, job, attempt, seq, l, e);
     *ret = seq > l->before;
     return r;
 }

@@ -785,6 +785,20 @@ static void site_end(struct site *s, const char *job, uint32_t attempt)
     site_add(s, EVENT_JOB_ENDED, job, attempt);
 }
 
+/* The linker puts it before the real one: the most that a statement has worked, in operations of
+ * SQLite's machine. */
+static int most_work;
+int __real_sqlite3_finalize(sqlite3_stmt *s);
+int __wrap_sqlite3_finalize(sqlite3_stmt *s);
+
+int __wrap_sqlite3_finalize(sqlite3_stmt *s)
+{
+    int work = s ? sqlite3_stmt_status(s, SQLITE_STMTSTATUS_VM_STEP, 0) : 0;
+
+    most_work = work > most_work ? work : most_work;
+    return __real_sqlite3_finalize(s);
+}
+
 static void site_fill(struct site *s)
 {
     *s =
@@ -925,6 +939,46 @@ static void too_many_events_are_thinned_out(void **state)
     expect_lost(JOURNAL_READ, s.seq, 0);
 }
 
+static unsigned steps_of(struct journal *j, uint32_t attempt, uint64_t *ret_first)
+{
+    struct journal_cursor *c = NULL;
+    struct event *e = xnew(struct event);
+    unsigned n = 0;
+
+    assert_int_equal(journal_select(j, &(struct journal_choice){.job = "3-3"}, &c, NULL), 0);
+    while (journal_next(c, e, NULL) == 1)
+        if (e->attempt == attempt && e->kind == EVENT_SIGNAL) {
+            *ret_first = e->seq;
+            n++;
+        }
+    journal_cursor_free(c);
+    free(e);
+    return n;
+}
+
+/* What the loop waits for does not grow with what the attempts behind have told. */
+static void a_step_of_thinning_out_has_a_bound(void **state)
+{
+    struct site s;
+    struct journal_keep keep;
+    uint64_t last = 0;
+
+    site_fill(&s);
+    s.batch = journal_batch_new();
+    site_steps(&s, "3-3", 2, 30000, USEC_PER_SEC);
+    assert_int_equal(journal_commit(s.j, s.batch, true, NULL), 0);
+    s.batch = journal_batch_free(s.batch);
+    keep = site_keep(&s);
+    keep.detail = 0;
+    most_work = 0;
+    while (journal_thin(s.j, &keep, 300, NULL) > 0)
+        ;
+    assert_in_range(most_work, 1, 100000);
+    assert_in_range(steps_of(s.j, 1, &last), 600, 800); /* its last, and one of each hour */
+    assert_in_range(steps_of(s.j, 2, &last), 600, 1000);
+    journal_free(s.j);
+}
+
 static void a_kill_while_it_is_thinned_out_loses_nothing(void **state)
 {
     struct site s;
@@ -1025,6 +1079,7 @@ int main(void)
         WITH_FOLDER(a_full_disk_is_an_error_and_no_loss),
         WITH_FOLDER(what_a_fold_makes_of_it_stays),
         WITH_FOLDER(too_many_events_are_thinned_out),
+        WITH_FOLDER(a_step_of_thinning_out_has_a_bound),
         WITH_FOLDER(a_kill_while_it_is_thinned_out_loses_nothing),
         WITH_FOLDER(ended_jobs_can_be_left_out),
     };
