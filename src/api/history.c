@@ -12,11 +12,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define ROWS_MAX    2000
-#define SEQS_MAX    ((uint64_t)20000) /* where rows are looked for that no index leads to */
-#define KIND_BIT(k) (UINT64_C(1) << (k))
-#define RARE_KINDS  ((KIND_BIT(EVENT_MAX) - 1) & ~(KIND_BIT(EVENT_SIGNAL) | KIND_BIT(EVENT_TICK)))
-#define ALL_KINDS   (KIND_BIT(EVENT_MAX) - 1)
+#define ROWS_MAX         2000
+#define OWNERS_ASKED_MAX 200               /* of jobs that only the journal knows, for one page */
+#define SEQS_MAX         ((uint64_t)20000) /* where rows are looked for that no index leads to */
+#define KIND_BIT(k)      (UINT64_C(1) << (k))
+#define RARE_KINDS       ((KIND_BIT(EVENT_MAX) - 1) & ~(KIND_BIT(EVENT_SIGNAL) | KIND_BIT(EVENT_TICK)))
+#define ALL_KINDS        (KIND_BIT(EVENT_MAX) - 1)
 
 /* "verdict,decision", "all"; NULL = all but signals and ticks. */
 static bool read_kinds(const char *text, uint64_t *ret, struct api_answer *a)
@@ -61,11 +62,13 @@ static int fill_page(struct page *p, const struct journal_choice *c,
 {
     _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
     _cleanup_(freep) struct event *event = xnew(struct event);
+    uint64_t asked = p->store->owners_asked;
     size_t rows = 0, taken = 0;
     int r = store_select(p->store, c, &cursor, e);
 
     while (r >= 0 && (r = journal_next(cursor, event, e)) > 0) {
-        if (taken == p->limit || rows == ROWS_MAX) {
+        if (taken == p->limit || rows == ROWS_MAX ||
+            p->store->owners_asked - asked >= OWNERS_ASKED_MAX) {
             p->more = true;
             return 0;
         }
@@ -102,8 +105,7 @@ static bool take_event(struct page *p, const struct event *e)
 
 static bool take_seen_event(struct page *p, const struct event *e)
 {
-    if (!p->request->asker->is_operator &&
-        !access_sees(p->request->asker, store_owner(p->store, e->job)))
+    if (!store_shows(p->store, p->request->asker, e->job))
         return false;
     return take_event(p, e);
 }
@@ -297,8 +299,7 @@ static bool take_incident(struct page *p, const struct event *e)
 {
     json_t *v;
 
-    if (e->incident.class == CLASS_HEALTHY ||
-        !access_sees(p->request->asker, store_owner(p->store, e->job)))
+    if (e->incident.class == CLASS_HEALTHY || !store_shows(p->store, p->request->asker, e->job))
         return false;
     v = view_incident(&e->incident, request_arg(p->request, "full"));
     json_object_set_new(v, "seq", json_integer((json_int_t)e->seq));

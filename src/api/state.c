@@ -48,8 +48,7 @@ static int list_blame(struct store *store, const struct asker *who, const char *
     for (size_t rows = 0; r >= 0 && rows < VERDICTS_MAX && json_array_size(list) < BLAMED_MAX &&
                           (r = journal_next(cursor, event, e)) > 0;
          rows++)
-        if (names_node(&event->incident.culprits, node) &&
-            access_sees(who, store_owner(store, event->job)))
+        if (names_node(&event->incident.culprits, node) && store_shows(store, who, event->job))
             json_array_append_new(list, blamed_in(event));
     return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/store.h"
 
+#include "base/hash.h"
 #include "base/str.h"
 #include "api/metrics.h"
 
@@ -18,6 +19,7 @@ struct store *store_new(const struct api_backend *b, void *ctx)
     store->ctx = ctx;
     store->journal_path = xstrdup(b->journal);
     store->metrics = metrics_new();
+    store->owners = xcalloc(OWNERS_MAX, sizeof(*store->owners));
     return store;
 }
 
@@ -28,6 +30,7 @@ struct store *store_free(struct store *store)
     metrics_free(store->metrics);
     journal_free(store->journal);
     free(store->journal_path);
+    free(store->owners);
     free(store);
     return NULL;
 }
@@ -148,15 +151,31 @@ int store_find_job(struct store *store, const struct asker *who, const char *nam
     return r == 0 ? err_set(e, -ENOENT, "no job '%s'", name) : r < 0 ? r : 0;
 }
 
-uid_t store_owner(struct store *store, const char *key)
+static uid_t owner_in_journal(struct store *store, const char *key)
 {
     static const struct asker everybody = {.known = true, .is_operator = true};
     _cleanup_found_job_ struct found_job f = {0};
-    const struct job *j = key[0] ? model_job(store_model(store), key) : NULL;
     struct journal_choice c = {
         .job = key, .kinds = UINT64_C(1) << EVENT_JOB_SEEN, .newest_first = true};
+    struct known_owner *k = &store->owners[hash_bytes(HASH_INIT, key, strlen(key)) % OWNERS_MAX];
 
-    if (j)
-        return j->sched.uid;
-    return key[0] && find_seen(store, &everybody, &c, &f, NULL) > 0 ? f.owner : 0;
+    if (streq(k->job, key))
+        return k->owner;
+    store->owners_asked++;
+    if (find_seen(store, &everybody, &c, &f, NULL) <= 0)
+        return 0;
+    STR_COPY(k->job, key);
+    return k->owner = f.owner;
+}
+
+uid_t store_owner(struct store *store, const char *key)
+{
+    const struct job *j = key[0] ? model_job(store_model(store), key) : NULL;
+
+    return j ? j->sched.uid : key[0] ? owner_in_journal(store, key) : 0;
+}
+
+bool store_shows(struct store *store, const struct asker *who, const char *key)
+{
+    return who->is_operator || access_sees(who, store_owner(store, key));
 }

@@ -12,13 +12,23 @@
 
 struct metrics;
 
+#define OWNERS_MAX 1024
+
+/* Of a job that the state has forgotten: that never changes. */
+struct known_owner {
+    char job[JOB_NAME_LEN]; /* "" = a free place */
+    uid_t owner;
+};
+
 struct store {
     struct api_backend backend;
     void *ctx;
     char *journal_path;
     struct journal *journal; /* NULL: not opened yet, use store_journal() */
     struct metrics *metrics;
-    usec_t loop_lag; /* how late the loop was when it was last measured */
+    usec_t loop_lag;            /* how late the loop was when it was last measured */
+    struct known_owner *owners; /* by hash of the job */
+    uint64_t owners_asked;      /* how often the journal was asked for one */
 };
 
 struct store *store_new(const struct api_backend *b, void *ctx);
@@ -48,6 +58,8 @@ int store_find_job(struct store *store, const struct asker *who, const char *nam
 
 /* Whose job that is; 0 = root's, nobody's, or not known. */
 uid_t store_owner(struct store *store, const char *key);
+/* Whether he may see that job. */
+bool store_shows(struct store *store, const struct asker *who, const char *key);
 
 /* Opened when it is first needed. */
 int store_journal(struct store *store, struct journal **ret, struct err *e);

@@ -443,6 +443,45 @@ static void a_job_that_the_state_forgot_is_in_the_journal(void **state)
     assert_int_equal(status_of(w, &alice, "POST", "/v1/jobs/5/mode", "{\"mode\":\"off\"}"), 409);
 }
 
+/* Whose a job is that only the journal knows is looked up for whom it matters, once, and not for
+ * many in one turn of the loop. */
+static void owners_are_looked_up_in_bounds(void **state)
+{
+    struct world *w = *state;
+    const char *args[] = {"before", NULL, NULL};
+    char key[32], before[24] = "1000000";
+    size_t found = 0, pages = 0;
+
+    see_job(w, "1-10", ALICE);
+    crash_job(w, "1-10", "n7");
+    for (int i = 2; i <= 500; i++) {
+        STR_PRINTF(key, "%d-10", i);
+        see_job(w, key, BOB);
+        crash_job(w, key, "n7");
+    }
+    model_free(w->model);
+    w->model = model_new();
+    count(w, &root, "/v1/incidents", "incidents");
+    assert_int_equal(w->store->owners_asked, 0);
+    for (args[1] = before; found == 0; pages++) {
+        uint64_t asked = w->store->owners_asked;
+        json_t *j = get(w, &alice, "/v1/incidents", args);
+
+        found = json_array_size(json_object_get(j, "incidents"));
+        assert_in_range(w->store->owners_asked - asked, 0, 200);
+        STR_PRINTF(before, "%lld", (long long)json_integer_value(json_object_get(j, "next")));
+        json_decref(j);
+        assert_true(pages < 10);
+    }
+    assert_int_equal(found, 1);
+    for (int i = 0; i < 2; i++) { /* the last that were looked up are remembered */
+        uint64_t asked = w->store->owners_asked;
+
+        assert_int_equal(store_owner(w->store, "1-10"), ALICE);
+        assert_int_equal(w->store->owners_asked, asked);
+    }
+}
+
 /* Commands */
 
 static void a_proposal_is_approved_once_by_whom_it_concerns(void **state)
@@ -948,6 +987,7 @@ int main(void)
         WITH_WORLD(incidents_and_nodes_show_ones_own_jobs),
         WITH_WORLD(the_newest_of_a_number_is_meant),
         WITH_WORLD(a_job_that_the_state_forgot_is_in_the_journal),
+        WITH_WORLD(owners_are_looked_up_in_bounds),
         WITH_WORLD(a_proposal_is_approved_once_by_whom_it_concerns),
         WITH_WORLD(an_expired_proposal_is_not_taken),
         WITH_WORLD(a_user_lowers_the_mode_and_operators_raise_it),
