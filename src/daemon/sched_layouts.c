@@ -234,7 +234,7 @@ static void on_steps(void *ctx, enum adapter_outcome outcome, const json_t *answ
     const json_t *s;
 
     l->asking = false;
-    if (outcome != ADAPTER_DONE) /* nothing was seen: what is due stays so */
+    if (outcome == ADAPTER_UNREACHABLE) /* what is due stays so; who says no, or hangs, is spared */
         return;
     VEC_FOREACH (&l->jobs, p) {
         p->biggest = STEP_NONE;
