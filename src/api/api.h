@@ -40,6 +40,8 @@ struct api_status {
     usec_t last_look; /* when the scheduler last answered; 0 = never */
     uint64_t adapter_errors, adapter_restarts;
     uint32_t readers, readers_hung;
+    uint32_t readers_on_nodes, unread; /* unread: jobs whose logs nobody reads now */
+    char unread_job[JOB_NAME_LEN], unread_why[320];
     uint64_t readers_replaced;
     uint64_t journal_bytes;
     const char *tilt;     /* why nothing is acted on; NULL = it is */
@@ -88,6 +90,9 @@ struct api_backend {
      * NULL. */
     const char *(*notes)(void *ctx, const char *key);
     bool (*node)(void *ctx, const char *node, struct api_node *ret); /* false: there is none */
+    /* Where the logs of a job are read, or why they are not, in words; "" = nowhere. May be NULL.
+     */
+    void (*logs)(void *ctx, const char *key, char *ret, size_t size);
     const char *journal; /* its path: history is read through a connection of the API's own */
 };
 

@@ -360,6 +360,16 @@ static void fill_readers(struct sheet *s)
     sample(s, "", "state=\"hung\"", s->s->readers_hung);
 }
 
+static void fill_on_nodes(struct sheet *s)
+{
+    sample(s, "", NULL, s->s->readers_on_nodes);
+}
+
+static void fill_unread(struct sheet *s)
+{
+    sample(s, "", NULL, s->s->unread);
+}
+
 static void fill_replaced(struct sheet *s)
 {
     sample(s, "", NULL, (int64_t)s->s->readers_replaced);
@@ -479,6 +489,8 @@ static const struct family families[] = {
     {"reknit_adapter_restarts_total", "counter", "Times that the adapter was started again.",
      fill_adapter_restarts},
     {"reknit_readers", "gauge", "Processes that follow logs.", fill_readers},
+    {"reknit_readers_on_nodes", "gauge", "... that run, on nodes of the jobs.", fill_on_nodes},
+    {"reknit_unread_jobs", "gauge", "Jobs that run and whose logs nobody reads.", fill_unread},
     {"reknit_readers_replaced_total", "counter", "... that hung or died.", fill_replaced},
     {"reknit_agents", "gauge", "Nodes whose agent is connected, or was once.", fill_agents},
     {"reknit_agents_silent_seconds", "gauge", "The longest since a connected agent was heard.",

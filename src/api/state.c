@@ -203,14 +203,23 @@ static json_t *view_webhook(const struct api_webhook *w)
     return v;
 }
 
+static json_t *view_readers(const struct api_status *s)
+{
+    json_t *v =
+        json_pack("{s:I, s:I, s:I, s:I, s:I}", "running", (json_int_t)s->readers, "on_nodes",
+                  (json_int_t)s->readers_on_nodes, "hung", (json_int_t)s->readers_hung, "replaced",
+                  (json_int_t)s->readers_replaced, "unread", (json_int_t)s->unread);
+
+    view_text(v, "unread_job", s->unread_job);
+    view_text(v, "unread_why", s->unread_why);
+    return v;
+}
+
 static void add_for_operators(json_t *v, const struct store *store, const struct api_status *s)
 {
     char hash[20];
 
-    json_object_set_new(v, "readers",
-                        json_pack("{s:I, s:I, s:I}", "running", (json_int_t)s->readers, "hung",
-                                  (json_int_t)s->readers_hung, "replaced",
-                                  (json_int_t)s->readers_replaced));
+    json_object_set_new(v, "readers", view_readers(s));
     json_object_set_new(v, "agents", view_agents(store, &s->agents));
     json_object_set_new(v, "webhook", view_webhook(&s->webhook));
     STR_PRINTF(hash, "%016" PRIx64, s->config_hash);

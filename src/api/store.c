@@ -45,6 +45,13 @@ const char *store_notes(const struct store *store, const char *key)
     return store->backend.notes ? store->backend.notes(store->ctx, key) : "";
 }
 
+void store_logs(const struct store *store, const char *key, char *ret, size_t size)
+{
+    *ret = '\0';
+    if (store->backend.logs)
+        store->backend.logs(store->ctx, key, ret, size);
+}
+
 usec_t store_now(const struct store *store)
 {
     return store->backend.now(store->ctx);

@@ -38,6 +38,7 @@ DEFINE_CLEANUP(struct store *, store_free);
 const struct model *store_model(const struct store *store);
 /* As in struct api_backend. */
 const char *store_notes(const struct store *store, const char *key);
+void store_logs(const struct store *store, const char *key, char *ret, size_t size);
 usec_t store_now(const struct store *store);
 
 /* A job as somebody names it and may see it. */

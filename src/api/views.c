@@ -241,6 +241,14 @@ static void add_wait(json_t *v, const struct model *m, const struct job *j, usec
         view_text(v, "waits_for", text);
 }
 
+static void add_logs(json_t *v, const struct store *store, const char *key)
+{
+    char text[320];
+
+    store_logs(store, key, text, sizeof(text));
+    view_text(v, "logs", text);
+}
+
 static void add_names(json_t *v, const char *label, const char *name, const char *user,
                       const char *account, const char *partition, const char *qos)
 {
@@ -273,6 +281,7 @@ json_t *view_job(const struct store *store, const struct job *j)
     json_object_set_new(v, "max_restarts", json_integer(policy_of(m, j)->max_restarts));
     add_look(v, &s->look);
     add_wait(v, m, j, store_now(store));
+    add_logs(v, store, j->name);
     add_attempt(v, m, j);
     json_object_set_new(v, "kept_out", view_kept_out(m, j));
     return v;

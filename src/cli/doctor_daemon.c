@@ -99,25 +99,39 @@ static void look_at_self(struct doctor *d, const json_t *health)
         doctor_row(d, DOCTOR_OK, "reknitd", NULL, "it runs, in mode %s", text_of(health, "mode"));
 }
 
+static long long number_of(const json_t *j, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(j, key));
+}
+
+static void look_at_its_readers(struct doctor *d, const json_t *health)
+{
+    const json_t *readers = json_object_get(health, "readers");
+
+    if (number_of(readers, "hung") > 0)
+        doctor_row(d, DOCTOR_WARN, "its readers", "are the users' file systems all there?",
+                   "%lld hang", number_of(readers, "hung"));
+    else if (number_of(readers, "unread") > 0)
+        doctor_row(d, DOCTOR_WARN, "its readers",
+                   "reknit-agent and reknit-spawner.socket on the nodes, or their file system here",
+                   "the logs of %lld running jobs are not read; job %s: %s",
+                   number_of(readers, "unread"), text_of(readers, "unread_job"),
+                   text_of(readers, "unread_why"));
+    else if (number_of(readers, "on_nodes") > 0)
+        doctor_row(d, DOCTOR_OK, "its readers", NULL, "%lld run, %lld of them on nodes of the jobs",
+                   number_of(readers, "running"), number_of(readers, "on_nodes"));
+}
+
 static void look_at_its_links(struct doctor *d, const json_t *health)
 {
     const json_t *adapter = json_object_get(health, "adapter");
-    json_int_t hung =
-        json_integer_value(json_object_get(json_object_get(health, "readers"), "hung"));
 
     if (!json_is_true(json_object_get(adapter, "ok")))
         doctor_row(d, DOCTOR_FAIL, "its adapter", "systemctl status reknitd reknit-spawner", "%s",
                    text_of(adapter, "state"));
     else
         doctor_row(d, DOCTOR_OK, "its adapter", NULL, "%s", text_of(adapter, "state"));
-    if (hung > 0)
-        doctor_row(d, DOCTOR_WARN, "its readers", "are the users' file systems all there?",
-                   "%lld hang", (long long)hung);
-}
-
-static long long number_of(const json_t *j, const char *key)
-{
-    return (long long)json_integer_value(json_object_get(j, key));
+    look_at_its_readers(d, health);
 }
 
 static void say_gone(struct doctor *d, const json_t *agents)

@@ -78,7 +78,7 @@ static const char *words_for(int trouble)
 }
 
 struct sums {
-    unsigned tried, readable;
+    unsigned tried, readable, absent;
     char first[400]; /* what is wrong with the first that is not */
 };
 
@@ -92,6 +92,7 @@ static void try_log(struct sums *s, const json_t *job, const char *path)
         return;
     s->tried++;
     r = run_apart(try_to_read, &f, PATIENCE);
+    s->absent += r == TROUBLE_ABSENT;
     if (r == TROUBLE_NONE)
         s->readable++;
     else if (!*s->first)
@@ -118,8 +119,13 @@ void doctor_logs(struct doctor *d, const json_t *jobs)
         doctor_row(d, DOCTOR_OK, "logs", NULL,
                    "tried of %u running job%s: readable as their owners", s.tried,
                    s.tried == 1 ? "" : "s");
+    else if (s.readable + s.absent == s.tried && *d->config->agents.listen &&
+             d->config->readers.read_at != READ_AT_CONTROLLER)
+        doctor_row(d, DOCTOR_OK, "logs", NULL,
+                   "%u of %u are to be read on the jobs' nodes (see 'its readers'): %s", s.absent,
+                   s.tried, s.first);
     else
         doctor_row(d, s.readable == 0 ? DOCTOR_FAIL : DOCTOR_WARN, "logs",
-                   "mount the users' file systems here, or run a reader where they are",
+                   "mount the users' file systems here, or have the nodes' agents read them",
                    "%u of %u cannot be read: %s", s.tried - s.readable, s.tried, s.first);
 }

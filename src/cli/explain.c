@@ -397,6 +397,8 @@ static void show_now(const struct page *p, const json_t *job)
            json_is_true(json_object_get(job, "held")) ? ", held" : "", cluster_text(job, "mode"));
     if (cluster_text(job, "waits_for")[0])
         entryf(p, "waits for", "%s", cluster_text(job, "waits_for"));
+    if (cluster_text(job, "logs")[0])
+        entryf(p, "logs", "%s", cluster_text(job, "logs"));
     if (cluster_text(d, "held_back")[0])
         entryf(p, "not done", "%s", cluster_text(d, "held_back"));
     if (streq(cluster_text(d, "proposal"), "open"))

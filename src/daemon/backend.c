@@ -59,6 +59,13 @@ static bool get_node_word(void *ctx, const char *node, struct api_node *ret)
     return true;
 }
 
+static void get_logs(void *ctx, const char *key, char *ret, size_t size)
+{
+    const struct daemon *d = ctx;
+
+    log_watch_say(d->logs, key, ret, size);
+}
+
 static uint64_t journal_bytes(const struct daemon *d)
 {
     static const char *const ends[] = {"", "-wal"};
@@ -114,11 +121,16 @@ static void get_status(void *ctx, struct api_status *ret)
         .readers = readers.running,
         .readers_hung = readers.hung,
         .readers_replaced = readers.replaced,
+        .readers_on_nodes = readers.on_nodes,
+        .unread = readers.unread,
         .journal_bytes = journal_bytes(d),
         .tilt = pump_is_tilted(d->pump) ? d->tilt.text : NULL,
         .config = d->config_path,
         .config_hash = d->config_hash,
     };
+    STR_COPY(ret->unread_job, readers.unread_job);
+    if (readers.unread > 0)
+        get_logs(ctx, readers.unread_job, ret->unread_why, sizeof(ret->unread_why));
     node_watch_counts(d->nodes, &ret->agents);
     get_webhook(d, &ret->webhook);
     if (!ret->adapter[0])
@@ -180,6 +192,7 @@ int backend_new(struct daemon *d, struct err *e)
                                   .agents = get_agents,
                                   .notes = get_notes,
                                   .node = get_node_word,
+                                  .logs = get_logs,
                                   .journal = path};
 
     STR_PRINTF(program, "%s/reknit-seal", d->programs);

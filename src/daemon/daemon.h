@@ -145,12 +145,13 @@ struct log_watch *log_watch_free(struct log_watch *w);
 void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
                       const struct sched_job *r, const struct job_terms *terms, enum log_mode mode);
 /* A file that the attempt writes to, as a node of it says. */
-void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path);
+void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path,
+                     const char *node);
 /* The attempt is over: its last lines are wanted. */
 void log_watch_drain(struct log_watch *w, const char *key, uint32_t attempt);
 void log_watch_happened(struct log_watch *w, const struct event *e);
-/* Where they are read; -ENOENT: nowhere, nobody follows them. */
-int log_watch_look(const struct log_watch *w, const char *key, struct readers_view *ret);
+/* Where the job's logs are read, or why they are not, in words; "" = nobody follows it. */
+void log_watch_say(const struct log_watch *w, const char *key, char *ret, size_t size);
 /* The agent of that node is connected. */
 void log_watch_node_up(struct log_watch *w, const char *node);
 void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);

@@ -130,9 +130,27 @@ void log_watch_counts(const struct log_watch *w, struct readers_counts *ret)
     readers_counts(w->readers, ret);
 }
 
-int log_watch_look(const struct log_watch *w, const char *key, struct readers_view *ret)
+void log_watch_say(const struct log_watch *w, const char *key, char *ret, size_t size)
 {
-    return readers_look(w->readers, key, ret);
+    struct readers_view v;
+    char place[NODE_NAME_LEN + 16];
+
+    *ret = '\0';
+    if (readers_look(w->readers, key, &v) < 0)
+        return;
+    STR_PRINTF(place, "%s%s", *v.node ? "node " : "reknitd's host", v.node);
+    if (!v.running)
+        str_printf(ret, size, "not read on %s: %s", place,
+                   *v.trouble ? v.trouble : "its reader is being started");
+    else if (v.missing && *v.node)
+        str_printf(ret, size, "not read: neither reknitd's host nor %s has their folder", place);
+    else if (v.missing)
+        str_printf(ret, size, "not read: %s does not have their folder, and %s", place,
+                   w->d->config->readers.read_at == READ_AT_CONTROLLER
+                       ? "readers.read_at says that no node reads"
+                       : "no node of the job has an agent that could have them read");
+    else
+        str_printf(ret, size, "read on %s", place);
 }
 
 void log_watch_node_up(struct log_watch *w, const char *node)
@@ -171,9 +189,12 @@ void log_watch_follow(struct log_watch *w, const char *key, uint32_t attempt,
         log_warning("%s, attempt %u: its logs cannot be followed", key, attempt);
 }
 
-void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path)
+void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path,
+                     const char *node)
 {
-    readers_add_file(w->readers, key, attempt, path);
+    bool may = w->d->config->readers.read_at != READ_AT_CONTROLLER;
+
+    readers_add_file(w->readers, key, attempt, path, may ? node : NULL);
 }
 
 void log_watch_drain(struct log_watch *w, const char *key, uint32_t attempt)

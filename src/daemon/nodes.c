@@ -355,7 +355,7 @@ static bool take(struct node_watch *w, const struct node_message *m, const struc
         worked(w, j, record, m);
     if (m->kind == NODE_MESSAGE_LOGS && w->d->logs) {
         for (const char *path = NULL; (path = node_paths_next(&m->paths, path));)
-            log_watch_found(w->d->logs, j->name, j->attempt.number, path);
+            log_watch_found(w->d->logs, j->name, j->attempt.number, path, m->node);
     }
     return true;
 }

@@ -41,6 +41,7 @@
 #define TURN_US      (100 * USEC_PER_MSEC)
 #define FOLDERS_MAX  64
 #define SLACK_US     (2 * USEC_PER_SEC)
+#define LEAVE_US     (2 * USEC_PER_SEC) /* a file that is told of is there by then */
 #define LACK_US      USEC_PER_SEC /* a folder that is missing so long, is: mounts take a moment */
 
 struct pattern {
@@ -55,6 +56,7 @@ struct entry_file {
     unsigned absences; /* looks in a row that found nothing to read */
     int number;        /* of the notice */
     bool pending;      /* has to be read to its end for the drain */
+    usec_t added;      /* somebody said that it is there; 0 = nobody did */
 };
 
 struct mark_list {
@@ -75,7 +77,7 @@ struct attempt {
     usec_t lacking_since; /* a folder is missing; 0 = none is */
     bool told_lack;
     size_t turn; /* the file that is to be read first */
-    bool draining, drained, over, marks_due, full;
+    bool draining, drained, over, marks_due, full, leave;
 };
 
 static void marks_done(struct mark_list *l)
@@ -187,7 +189,12 @@ static void on_trouble(void *ctx, uint32_t file, const char *path, const char *t
 {
     struct attempt *a = ctx;
 
-    a->handlers.file(a->ctx, file, path, text);
+    bool local = false;
+
+    VEC_FOREACH (&a->files, f)
+        local |= stream_file(f->stream) == file && tail_ino(stream_tail(f->stream)) != 0 &&
+                 !tail_is_remote(stream_tail(f->stream));
+    a->handlers.file(a->ctx, file, path, text, local);
 }
 
 static const struct attempt_mark *find_mark(const struct mark_list *l, const char *path)
@@ -217,7 +224,7 @@ static void find_other(const struct attempt *a, const char *path, struct tail_ma
         *ret = beside->mark;
 }
 
-static void add_file(struct attempt *a, const char *path, const struct pattern *p)
+static struct entry_file *add_file(struct attempt *a, const char *path, const struct pattern *p)
 {
     static const struct stream_handlers handlers = {.signal = on_signal,
                                                     .gap = on_gap,
@@ -235,7 +242,7 @@ static void add_file(struct attempt *a, const char *path, const struct pattern *
         if (!a->full)
             a->handlers.gap(a->ctx, path, "the attempt has more files than are followed");
         a->full = true;
-        return;
+        return NULL;
     }
     pattern_host(p->path, path, node, sizeof(node));
     if (mark)
@@ -249,6 +256,7 @@ static void add_file(struct attempt *a, const char *path, const struct pattern *
                            &handlers, a);
     f->number = NOTICE_NONE;
     f->pending = a->draining;
+    return f;
 }
 
 int attempt_add_path(struct attempt *a, const char *path, enum stream_mode mode)
@@ -289,13 +297,21 @@ void attempt_add_file(struct attempt *a, const char *path)
 {
     const struct pattern any = {.path = (char *)"", .mode = STREAM_MODE_UNKNOWN}, *known = &any;
     char node[NODE_NAME_LEN];
+    struct entry_file *f;
 
     if (find_file(a, path))
         return;
     VEC_FOREACH (&a->patterns, p)
         if (p->wild && pattern_host(p->path, path, node, sizeof(node)))
             known = p;
-    add_file(a, path, known);
+    f = add_file(a, path, known);
+    if (f)
+        f->added = mono_us();
+}
+
+void attempt_leave(struct attempt *a, bool leave)
+{
+    a->leave = leave;
 }
 
 void attempt_add_resumed(struct attempt *a)
@@ -535,6 +551,22 @@ static void read_files(struct attempt *a, usec_t now)
     }
 }
 
+/* Whoever told of them sees another file system than we do. */
+static void leave_absent(struct attempt *a, usec_t now)
+{
+    for (size_t i = a->files.n; i > 0; i--) {
+        struct entry_file *f = &a->files.v[i - 1];
+        struct stream *s = f->stream;
+
+        if (f->added == 0 || !stream_is_absent(s) || (!a->draining && now < f->added + LEAVE_US))
+            continue;
+        notice_drop(a->options.notice, f->number);
+        VEC_REMOVE(&a->files, i - 1);
+        a->handlers.left(a->ctx, stream_path(s));
+        stream_free(s);
+    }
+}
+
 usec_t attempt_run(struct attempt *a, usec_t now)
 {
     usec_t due;
@@ -546,6 +578,8 @@ usec_t attempt_run(struct attempt *a, usec_t now)
     if (now >= a->seek_at)
         seek(a, now);
     read_files(a, now);
+    if (a->leave)
+        leave_absent(a, now);
     if (a->draining && !is_pending(a))
         end_drain(a, now);
     else

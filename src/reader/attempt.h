@@ -20,13 +20,16 @@ struct attempt_mark {
 
 struct attempt_handlers {
     void (*signal)(void *ctx, const struct signal *s);
-    void (*file)(void *ctx, uint32_t file, const char *path, const char *trouble);
+    /* local: it is this host's alone. */
+    void (*file)(void *ctx, uint32_t file, const char *path, const char *trouble, bool local);
     void (*gap)(void *ctx, const char *path, const char *text);
     void (*anew)(void *ctx, uint32_t file);
     void (*marks)(void *ctx); /* attempt_marks() has news, and all signals before are out */
     void (*drained)(void *ctx);
     /* On this host there is no such folder; once, until files of the attempt are found. */
     void (*nowhere)(void *ctx, const char *path);
+    /* A file of attempt_add_file() is not there, and is looked for no more: see attempt_leave(). */
+    void (*left)(void *ctx, const char *path);
     /* Whether another job's reading of that file is known, and where it was when this attempt
      * began; NULL = of none. */
     bool (*elsewhere)(void *ctx, const char *path, struct tail_mark *ret);
@@ -50,6 +53,8 @@ int attempt_add_path(struct attempt *a, const char *path, enum stream_mode mode)
 
 /* A file as it is called; after all paths, as one of them may stand for it. */
 void attempt_add_file(struct attempt *a, const char *path);
+/* Whether such files are left to others when they are not there. */
+void attempt_leave(struct attempt *a, bool leave);
 /* The same of the files that an earlier process read of this attempt. */
 void attempt_add_resumed(struct attempt *a);
 

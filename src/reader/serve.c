@@ -5,9 +5,10 @@
  *
  *   {"op":"follow","job":K,"attempt":N,"dir":D,"patterns":[P..],"mode":"truncate"|"append",
  *    "more":[P..],"files":[F..],"started_us":T,"names":{"job_id","array_job_id","array_task_id",
- *    "job_name","user_name"},"marks":[M..],"before":[M..],"beside":[M..]}
+ *    "job_name","user_name"},"leave":true,"marks":[M..],"before":[M..],"beside":[M..]}
  *                         `patterns` are the scheduler's own and written in that mode, `more` are
- *                         not; `files` are called as they are, and may be no logs;
+ *                         not; `files` are called as they are, and may be no logs; with `leave`,
+ *                         those that are not here are told as such, and forgotten;
  *                         marks: read up to there already; before: the attempt before was;
  *                         beside: other jobs were, in files that may be this one's too.
  *                         M: {"file":0,"path":P,"ino":I,"offset":O,"line":L,"print":HEX}
@@ -19,12 +20,14 @@
  * It ends when what comes in does. What is told: {"kind":"hello","protocol":1,"uid":U}; signals, as
  * whole events (wire/codec.h); and, each with "job" and "attempt":
  *
- *   {"kind":"file","file":0,"path":P,"trouble":null|"why it cannot be read"}
+ *   {"kind":"file","file":0,"path":P,"trouble":null|"why it cannot be read",
+ *    "local":true}                        its file system is this host's alone
  *   {"kind":"marks","marks":[M..]}        all that stands before them was told before
  *   {"kind":"anew","file":0}              its offsets count from the beginning again
  *   {"kind":"gap","text":"..."}           something will never be told
  *   {"kind":"full"}                       there is no room for it until others are unfollowed
  *   {"kind":"nowhere","path":P}           the folder is missing on this host
+ *   {"kind":"left","path":P}              it is left to others
  *   {"kind":"drained"}
  *
  * While much is owed to the far side nothing is read: files keep what they have. */
@@ -105,7 +108,7 @@ static void on_signal(void *ctx, const struct signal *signal)
     tell(j->server, codec_event_json(&e));
 }
 
-static void on_file(void *ctx, uint32_t file, const char *path, const char *trouble)
+static void on_file(void *ctx, uint32_t file, const char *path, const char *trouble, bool local)
 {
     struct job *j = ctx;
     json_t *t = about(j, "file"), *p = json_string(path);
@@ -113,6 +116,7 @@ static void on_file(void *ctx, uint32_t file, const char *path, const char *trou
     json_object_set_new(t, "file", json_integer(file));
     json_object_set_new(t, "path", p ? p : json_string(""));
     json_object_set_new(t, "trouble", trouble ? json_string(trouble) : json_null());
+    json_object_set_new(t, "local", json_boolean(local));
     tell(j->server, t);
 }
 
@@ -178,13 +182,22 @@ static void on_drained(void *ctx)
     tell(j->server, about(j, "drained"));
 }
 
-static void on_nowhere(void *ctx, const char *path)
+static void tell_path(const struct job *j, const char *kind, const char *path)
 {
-    struct job *j = ctx;
-    json_t *t = about(j, "nowhere"), *p = json_string(path);
+    json_t *t = about(j, kind), *p = json_string(path);
 
     json_object_set_new(t, "path", p ? p : json_string(""));
     tell(j->server, t);
+}
+
+static void on_nowhere(void *ctx, const char *path)
+{
+    tell_path(ctx, "nowhere", path);
+}
+
+static void on_left(void *ctx, const char *path)
+{
+    tell_path(ctx, "left", path);
 }
 
 /* Jobs that write one after the other into one file: the furthest of those that were there. */
@@ -351,6 +364,7 @@ static void replace_attempt(struct job *j, uint32_t number, const json_t *q)
                                                      .marks = on_marks,
                                                      .drained = on_drained,
                                                      .nowhere = on_nowhere,
+                                                     .left = on_left,
                                                      .elsewhere = on_elsewhere};
     usec_t started_us = (usec_t)number_of(q, "started_us", 0);
     struct attempt_options o = {
@@ -388,11 +402,12 @@ static void add_patterns(struct job *j, const json_t *q, const char *key, enum s
     }
 }
 
-static void add_files(struct job *j, const json_t *list)
+static void add_files(struct job *j, const json_t *q)
 {
-    const json_t *f;
+    const json_t *list = json_object_get(q, "files"), *f;
     size_t i;
 
+    attempt_leave(j->attempt, json_is_true(json_object_get(q, "leave")));
     json_array_foreach (list, i, f) {
         const char *path = json_string_value(f);
 
@@ -459,7 +474,7 @@ static const char *follow(struct server *s, const json_t *q, const char *key)
         m = STREAM_MODE_APPEND;
     add_patterns(j, q, "patterns", m);
     add_patterns(j, q, "more", STREAM_MODE_UNKNOWN);
-    add_files(j, json_object_get(q, "files"));
+    add_files(j, q);
     if (is_new)
         attempt_add_resumed(j->attempt);
     j->due = 0;
@@ -479,7 +494,7 @@ static const char *more_files(struct server *s, const json_t *q, const char *key
 
     if (!j)
         return "that attempt is not followed";
-    add_files(j, json_object_get(q, "files"));
+    add_files(j, q);
     j->due = 0;
     return NULL;
 }

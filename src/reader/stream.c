@@ -60,6 +60,7 @@ struct stream {
     struct tail *tail;
     bool placed; /* a file is open, and reading goes on at the tail's offset */
     bool data;   /* it is no text: given up */
+    bool absent;
     struct scanner *scanner;
     uint64_t base, base_line; /* of the scanner's first byte */
     uint64_t told;            /* signals before it were told */
@@ -405,6 +406,7 @@ static int read_some(struct stream *s, bool fresh)
 {
     int look = tail_look(s->tail, fresh), r;
 
+    s->absent = look == TAIL_ABSENT;
     if (look < 0 || look == TAIL_ABSENT) {
         s->placed = s->placed && look != TAIL_ABSENT;
         return look < 0 ? look : 0;
@@ -493,6 +495,11 @@ bool stream_mark_at(const struct stream *s, usec_t when_us, struct tail_mark *re
         i--;
     *ret = s->places[i - 1].mark;
     return true;
+}
+
+bool stream_is_absent(const struct stream *s)
+{
+    return s->absent;
 }
 
 uint32_t stream_file(const struct stream *s)

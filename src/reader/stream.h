@@ -58,6 +58,8 @@ bool stream_mark(struct stream *s, struct tail_mark *ret);
  * Whether there is such a place. */
 bool stream_mark_at(const struct stream *s, usec_t when_us, struct tail_mark *ret);
 
+bool stream_is_absent(const struct stream *s); /* when it was last looked for, it was not there */
+
 uint32_t stream_file(const struct stream *s);
 const char *stream_path(const struct stream *s);
 const struct tail *stream_tail(const struct stream *s);

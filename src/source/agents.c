@@ -380,7 +380,8 @@ static bool become_reader(struct connection *c, const struct node *n, const json
     struct node_message m;
     int fd;
 
-    if (c->node || node_message_from_json(body, &m, NULL) < 0 || m.kind != NODE_MESSAGE_READER)
+    if (c->node || node_message_from_json(body, &m, NULL) < 0 || m.kind != NODE_MESSAGE_READER ||
+        *m.reader.trouble)
         return false;
     lines_send(c->lines, json_pack("{s:I}", "reader", (json_int_t)m.reader.question));
     fd = a->handlers.reader ? lines_release(c->lines) : -1;

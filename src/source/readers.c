@@ -18,12 +18,14 @@
 #include "source/readers.h"
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include "base/timer.h"
 #include "base/vec.h"
 #include "source/reader_process.h"
 #include "source/reader_request.h"
+#include "source/reader_seen.h"
 #include "source/reader_state.h"
 #include "wire/codec.h"
 
@@ -38,19 +40,11 @@
 #define SIGNALS_MAX    500 /* of one job in a second */
 #define COMPLAINTS_MAX 20  /* of one reader in a second: they end in a log */
 #define FILES_MAX      READER_MARKS_MAX
+#define PLACES_MAX     64                    /* beside home, where one job is read */
+#define ON_NODES_MAX   4096                  /* readers, of all owners */
 #define MOVE_PAUSE     (5 * USEC_PER_SEC)    /* of a job, from one place to another */
 #define FAILURES_MAX   2                     /* of a node's reader, and its jobs go elsewhere */
 #define FILES_PAUSE    (500 * USEC_PER_MSEC) /* many nodes tell of their files in one moment */
-
-/* How far signals of a file came. */
-struct seen {
-    uint64_t path; /* hash: another reader may number the files in another order */
-    uint64_t offset;
-    uint32_t at; /* signals of that offset */
-    /* While a new reader repeats what the last one told: */
-    uint64_t skip_to;
-    uint32_t skip_at;
-};
 
 struct job {
     struct owner *owner;
@@ -58,15 +52,19 @@ struct job {
     uint32_t attempt;
     json_t *request;        /* follow, without marks */
     json_t *marks, *before; /* by path */
-    json_t *files;          /* the paths that were told one by one, as keys */
-    bool more_files;        /* than the reader was told */
-    bool full;              /* said so */
-    bool refused;           /* its reader has no room for it yet */
+    json_t *files;          /* the paths that were told one by one; see place_file() */
+    bool part;              /* of what a node has and home has not */
+    uint32_t n_numbers;     /* of home: that were given to files of parts */
+    char record[JOB_NAME_LEN + NODE_NAME_LEN]; /* name of its marks */
+    bool more_files;                           /* than the reader was told */
+    bool full;                                 /* said so */
+    bool refused;                              /* its reader has no room for it yet */
     bool draining;
+    bool ended;   /* and was to be drained */
     bool nowhere; /* its reader misses the folder of a log */
     usec_t moved_at;
-    bool told_unread;      /* of this attempt */
-    VEC(struct seen) seen; /* by file */
+    bool told_unread;             /* of this attempt */
+    VEC(struct reader_seen) seen; /* by file */
     usec_t window;
     uint32_t in_window;
 };
@@ -91,7 +89,7 @@ struct readers {
     void *ctx;
     struct readers_counts counts;
     VEC(struct owner *) owners;
-    VEC(struct job *) jobs; /* by key */
+    VEC(struct job *) jobs; /* by key; where one is read in several places, home is the first */
     VEC(struct job *) gone; /* forgotten, maybe by a handler that is told of them */
     sd_event_source *bury, *files_timer;
     struct reader_state *state;
@@ -113,6 +111,17 @@ static struct job *find_job(const struct readers *r, const char *key)
     return at < r->jobs.n && streq(r->jobs.v[at]->key, key) ? r->jobs.v[at] : NULL;
 }
 
+/* What is read there of it. */
+static struct job *find_at(const struct owner *o, const char *key)
+{
+    const struct readers *r = o->readers;
+
+    for (size_t i = place_of(r, key); i < r->jobs.n && streq(r->jobs.v[i]->key, key); i++)
+        if (r->jobs.v[i]->owner == o)
+            return r->jobs.v[i];
+    return NULL;
+}
+
 static void job_free(struct job *j)
 {
     json_decref(j->request);
@@ -125,7 +134,7 @@ static void job_free(struct job *j)
 
 static struct reader_record record_of(const struct job *j)
 {
-    return (struct reader_record){.job = j->key,
+    return (struct reader_record){.job = j->record,
                                   .uid = j->owner->uid,
                                   .attempt = j->attempt,
                                   .marks = j->marks,
@@ -152,9 +161,32 @@ static json_t *files_list(const struct job *j)
     return list;
 }
 
-static void ask_follow(struct job *j)
+/* What nodes tell of, a node may have that we have not. */
+static bool may_leave(const struct job *j)
+{
+    json_t *value;
+    const char *path;
+
+    json_object_foreach (j->files, path, value)
+        if (json_array_size(value) > 0)
+            return true;
+    return false;
+}
+
+static json_t *question_of(struct job *j)
 {
     json_t *q = json_copy(j->request);
+
+    json_object_set_new(q, "files", files_list(j));
+    if (may_leave(j))
+        json_object_set_new(q, "leave", json_true());
+    j->more_files = false;
+    return q;
+}
+
+static void ask_follow(struct job *j)
+{
+    json_t *q = question_of(j);
     const json_t *beside = NULL; /* where nothing has been read of the job yet */
 
     if (json_object_size(j->marks) == 0 && json_object_size(j->before) == 0)
@@ -163,8 +195,6 @@ static void ask_follow(struct job *j)
         json_object_set_new(q, "beside", reader_marks_list(beside));
     json_object_set_new(q, "marks", reader_marks_list(j->marks));
     json_object_set_new(q, "before", reader_marks_list(j->before));
-    json_object_set_new(q, "files", files_list(j));
-    j->more_files = false;
     reader_process_ask(j->owner->process, q);
 }
 
@@ -186,6 +216,8 @@ static void ask_more_files(struct job *j)
         return;
     q = question(j, "files");
     json_object_set_new(q, "files", files_list(j));
+    if (may_leave(j))
+        json_object_set_new(q, "leave", json_true());
     j->more_files = false;
     reader_process_ask(j->owner->process, q);
 }
@@ -219,7 +251,7 @@ static void tell_read(struct job *j)
     const struct reader_process *p = j->owner->process;
     bool is_read = reader_process_is_running(p) || reader_process_is_hopeless(p);
 
-    if (!j->draining || (!is_read && j->told_unread))
+    if (!j->draining || j->part || (!is_read && j->told_unread))
         return;
     j->told_unread |= !is_read;
     r->handlers.read(r->ctx, j->key, j->attempt, is_read);
@@ -239,10 +271,8 @@ static void tell_all_read(void *ctx)
 /* What the reader before this one told will come again, from the marks on. */
 static void expect_repeats(struct job *j)
 {
-    VEC_FOREACH (&j->seen, s) {
-        s->skip_to = s->offset;
-        s->skip_at = s->at;
-    }
+    VEC_FOREACH (&j->seen, s)
+        reader_seen_expect(s);
 }
 
 static void ask_all(void *ctx)
@@ -263,35 +293,28 @@ static void ask_all(void *ctx)
 /* ---- listening ---- */
 
 static void try_elsewhere(struct job *j, const char *other_than);
+static void place_file(struct job *home, const char *path, json_t *tellers, const char *other_than);
+static void settle(struct job *j, const char *path, bool local);
 
-static struct seen *seen_of(struct job *j, uint32_t file)
+static struct reader_seen *seen_of(struct job *j, uint32_t file)
 {
     while (j->seen.n <= file)
         VEC_PUSH(&j->seen);
     return &j->seen.v[file];
 }
 
-static bool is_repeated(struct seen *s, uint64_t offset)
+/* Other readers of the attempt count from 0 too: the files of parts come behind those of home. */
+static uint32_t number_of(struct job *j, uint32_t file)
 {
-    if (s->skip_at == 0)
-        return false;
-    if (offset < s->skip_to)
-        return true;
-    if (offset > s->skip_to) {
-        s->skip_at = 0;
-        return false;
-    }
-    s->skip_at--;
-    return true;
-}
+    struct reader_seen *s = seen_of(j, file);
+    struct job *home = find_job(j->owner->readers, j->key);
 
-static void note_seen(struct seen *s, uint64_t offset)
-{
-    if (offset > s->offset || s->at == 0) {
-        s->offset = offset;
-        s->at = 0;
-    }
-    s->at += offset == s->offset;
+    if (!j->part)
+        return file;
+    if (s->number == 0)
+        s->number =
+            FILES_MAX + (home->n_numbers < FILES_MAX - 1 ? home->n_numbers++ : FILES_MAX - 1);
+    return s->number;
 }
 
 static bool may_complain(struct owner *o)
@@ -328,7 +351,7 @@ static void take_signal(struct job *j, const json_t *t)
 {
     struct readers *r = j->owner->readers;
     struct signal *s = &r->decoded.signal;
-    struct seen *seen;
+    struct reader_seen *seen;
 
     if (codec_json_event(t, &r->decoded, NULL) < 0 || r->decoded.kind != EVENT_SIGNAL ||
         !is_of_text(s)) {
@@ -341,9 +364,10 @@ static void take_signal(struct job *j, const json_t *t)
         s->message = 0;
     s->provenance = PROVENANCE_JOB_TEXT;
     seen = seen_of(j, s->file);
-    if (is_repeated(seen, s->offset) || is_too_much(j))
+    if (reader_seen_is_repeated(seen, s->offset) || is_too_much(j))
         return;
-    note_seen(seen, s->offset);
+    reader_seen_note(seen, s->offset);
+    s->file = number_of(j, s->file);
     r->counts.signals++;
     r->handlers.signal(r->ctx, j->key, j->attempt, s);
 }
@@ -360,7 +384,7 @@ static void take_file(struct job *j, const json_t *t)
     struct readers *r = j->owner->readers;
     json_int_t file = json_integer_value(json_object_get(t, "file"));
     char path[1024], trouble[256];
-    struct seen *seen;
+    struct reader_seen *seen;
     uint64_t hash;
 
     if (file < 0 || file >= FILES_MAX)
@@ -369,12 +393,17 @@ static void take_file(struct job *j, const json_t *t)
     clean_text(t, "trouble", trouble, sizeof(trouble));
     seen = seen_of(j, (uint32_t)file);
     hash = hash_bytes(HASH_INIT, path, strlen(path));
-    if (seen->path != hash)
-        *seen = (struct seen){.path = hash};
+    if (seen->path != hash) {
+        reader_seen_forget(seen);
+        seen->path = hash;
+    }
     if (*trouble && !may_complain(j->owner))
         return;
     j->nowhere &= *trouble != '\0';
-    r->handlers.file(r->ctx, j->key, j->attempt, (uint32_t)file, path, *trouble ? trouble : NULL);
+    r->handlers.file(r->ctx, j->key, j->attempt, number_of(j, (uint32_t)file), path,
+                     *trouble ? trouble : NULL);
+    if (!*trouble)
+        settle(j, path, json_is_true(json_object_get(t, "local")));
 }
 
 static void take_anew(struct job *j, const json_t *t)
@@ -382,7 +411,7 @@ static void take_anew(struct job *j, const json_t *t)
     json_int_t file = json_integer_value(json_object_get(t, "file"));
 
     if (file >= 0 && file < FILES_MAX)
-        *seen_of(j, (uint32_t)file) = (struct seen){.path = seen_of(j, (uint32_t)file)->path};
+        reader_seen_forget(seen_of(j, (uint32_t)file));
 }
 
 static void take_gap(const struct job *j, const json_t *t)
@@ -395,6 +424,28 @@ static void take_gap(const struct job *j, const json_t *t)
     }
     clean_text(t, "text", text, sizeof(text));
     tell_gap(j, text);
+}
+
+static bool is_drained(const struct readers *r, const char *key)
+{
+    for (size_t i = place_of(r, key); i < r->jobs.n && streq(r->jobs.v[i]->key, key); i++)
+        if (r->jobs.v[i]->draining)
+            return false;
+    return true;
+}
+
+/* It is not there: whoever else has told of it, has it. */
+static void take_left(struct job *j, const json_t *t)
+{
+    const char *path = json_string_value(json_object_get(t, "path"));
+    json_t *tellers = json_incref(path ? json_object_get(j->files, path) : NULL);
+
+    if (json_is_array(tellers)) {
+        json_object_del(j->files, path);
+        j->owner->n_files--;
+        place_file(find_job(j->owner->readers, j->key), path, tellers, j->owner->node);
+    }
+    json_decref(tellers);
 }
 
 static void take_nowhere(struct job *j)
@@ -424,9 +475,12 @@ static void take_about(struct owner *o, struct job *j, const char *kind, const j
         tell_gap(j, "its logs are not read as long as so many others of its user are");
     } else if (streq(kind, "nowhere")) {
         take_nowhere(j);
+    } else if (streq(kind, "left")) {
+        take_left(j, t);
     } else if (streq(kind, "drained") && j->draining) {
         j->draining = false;
-        r->handlers.drained(r->ctx, j->key, j->attempt);
+        if (is_drained(r, j->key))
+            r->handlers.drained(r->ctx, j->key, j->attempt);
     }
 }
 
@@ -457,12 +511,11 @@ static void take_said(void *ctx, const json_t *t)
     struct owner *o = ctx;
     const char *kind = json_string_value(json_object_get(t, "kind"));
     const char *key = json_string_value(json_object_get(t, "job"));
-    struct job *j = key ? find_job(o->readers, key) : NULL;
+    struct job *j = key ? find_at(o, key) : NULL;
 
     if (!kind || !key)
         take_own(o, kind, t);
-    else if (j && j->owner == o &&
-             json_integer_value(json_object_get(t, "attempt")) == (json_int_t)j->attempt)
+    else if (j && json_integer_value(json_object_get(t, "attempt")) == (json_int_t)j->attempt)
         take_about(o, j, kind, t);
 }
 
@@ -476,7 +529,7 @@ static void take_end(void *ctx, const char *why)
     tell_state(o, why);
     o->failures += *o->node != '\0';
     for (size_t i = 0; o->failures >= FAILURES_MAX && i < r->jobs.n; i++)
-        if (r->jobs.v[i]->owner == o)
+        if (r->jobs.v[i]->owner == o && !r->jobs.v[i]->part)
             try_elsewhere(r->jobs.v[i], o->node);
     tell_all_read(o);
 }
@@ -489,7 +542,7 @@ static void owner_free(struct owner *o)
     free(o);
 }
 
-/* node: NULL or "" = on this host. NULL when the loop refuses. */
+/* node: NULL or "" = on this host. NULL when the loop refuses, or too many run on nodes. */
 static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid, const char *node)
 {
     static const struct reader_process_handlers handlers = {.started = ask_all,
@@ -504,11 +557,16 @@ static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid, const ch
                                            .gid = gid,
                                            .ping_every = r->config.ping_every,
                                            .ping_patience = r->config.ping_patience};
+    size_t on_nodes = 0;
     struct owner *o;
 
-    VEC_FOREACH (&r->owners, known)
+    VEC_FOREACH (&r->owners, known) {
         if ((*known)->uid == uid && streq((*known)->node, node ? node : ""))
             return *known;
+        on_nodes += *(*known)->node != '\0';
+    }
+    if (node && *node && on_nodes >= ON_NODES_MAX)
+        return NULL;
     o = xnew(struct owner);
     *o = (struct owner){.readers = r, .uid = uid, .gid = gid};
     STR_COPY(o->node, node ? node : "");
@@ -521,6 +579,45 @@ static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid, const ch
     return o;
 }
 
+static void drop_files(struct job *j)
+{
+    j->owner->n_files -= json_object_size(j->files);
+    json_object_clear(j->files);
+    j->more_files = j->full = false;
+}
+
+static void bury(struct job *j)
+{
+    struct readers *r = j->owner->readers;
+
+    for (size_t i = place_of(r, j->key); i < r->jobs.n; i++)
+        if (r->jobs.v[i] == j) {
+            VEC_REMOVE(&r->jobs, i);
+            break;
+        }
+    ask_about(j, "unfollow");
+    drop_files(j);
+    j->owner->n_jobs--;
+    ask_refused(j->owner);
+    *VEC_PUSH(&r->gone) = j;
+    sd_event_source_set_enabled(r->bury, SD_EVENT_ONESHOT);
+    reader_state_changed(r->state);
+}
+
+/* What was read there already of the job that goes there. */
+static void take_over_part(struct job *home, struct owner *there)
+{
+    struct job *part = find_at(there, home->key);
+
+    if (!part)
+        return;
+    json_object_update_missing(home->marks, part->marks);
+    home->owner->n_files -= json_object_size(home->files);
+    json_object_update_missing(home->files, part->files);
+    home->owner->n_files += json_object_size(home->files);
+    bury(part);
+}
+
 /* Where it was, it is read no more. */
 static void move(struct job *j, const char *node)
 {
@@ -528,13 +625,14 @@ static void move(struct job *j, const char *node)
 
     if (!to || to == from)
         return;
+    take_over_part(j, to);
     ask_about(j, "unfollow");
     from->n_jobs--;
     from->n_files -= json_object_size(j->files);
     to->n_jobs++;
     to->n_files += json_object_size(j->files);
     j->owner = to;
-    j->nowhere = false;
+    j->nowhere = j->refused = false;
     j->moved_at = mono_us();
     expect_repeats(j);
     ask_follow(j);
@@ -582,11 +680,17 @@ static bool is_key(const char *key)
     return n > 0 && n < JOB_NAME_LEN;
 }
 
-static void drop_files(struct job *j)
+/* All that was read of it in other places than home. */
+static void end_parts(struct job *home)
 {
-    j->owner->n_files -= json_object_size(j->files);
-    json_object_clear(j->files);
-    j->more_files = j->full = false;
+    struct readers *r = home->owner->readers;
+    size_t at = place_of(r, home->key) + 1;
+
+    while (at < r->jobs.n && streq(r->jobs.v[at]->key, home->key)) {
+        json_object_update_missing(home->before, r->jobs.v[at]->marks);
+        bury(r->jobs.v[at]);
+    }
+    home->n_numbers = 0;
 }
 
 static void begin_attempt(struct job *j, uint32_t attempt, const struct log_paths *p)
@@ -595,9 +699,10 @@ static void begin_attempt(struct job *j, uint32_t attempt, const struct log_path
         json_decref(j->before);
         j->before = j->marks;
         j->marks = json_object();
+        end_parts(j);
     }
     j->attempt = attempt;
-    j->draining = j->nowhere = j->told_unread = false;
+    j->draining = j->ended = j->nowhere = j->told_unread = false;
     j->seen.n = 0;
     drop_files(j);
     json_decref(j->request);
@@ -626,6 +731,7 @@ static struct job *add_job(struct readers *r, struct owner *o, const char *key)
 
     j->owner = o;
     STR_COPY(j->key, key);
+    STR_COPY(j->record, key);
     j->marks = json_object();
     j->before = json_object();
     j->files = json_object();
@@ -670,24 +776,57 @@ int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uin
     return 0;
 }
 
-int readers_add_file(struct readers *r, const char *job, uint32_t attempt, const char *path)
+/* What is known of a path in j->files: a list of nodes that have told of it, while nobody has seen
+ * it; true: there is one such file; false: each of those nodes has one of its own. */
+
+/* Whether that is the end of it. */
+static bool add_teller(struct job *j, const char *path, const char *node)
 {
-    struct job *j = find_job(r, job);
+    json_t *known = json_object_get(j->files, path), *name;
+    size_t i;
+
+    if (json_is_true(known) || (known && !node))
+        return true;
+    if (json_is_false(known))
+        return streq(j->owner->node, node);
+    json_array_foreach (known, i, name)
+        if (streq(json_string_value(name), node))
+            return true;
+    if (known && json_array_size(known) < PLACES_MAX)
+        json_array_append_new(known, json_string(node));
+    return known != NULL;
+}
+
+static bool is_known(struct job *home, const char *path, const char *node)
+{
+    const struct readers *r = home->owner->readers;
+
+    for (size_t i = place_of(r, home->key); i < r->jobs.n && streq(r->jobs.v[i]->key, home->key);
+         i++)
+        if (add_teller(r->jobs.v[i], path, node))
+            return true;
+    return false;
+}
+
+static int has_no_room(struct job *j)
+{
     char text[100];
 
-    if (!j || j->attempt != attempt)
-        return -ENOENT;
-    if (*path != '/' || json_object_get(j->files, path))
-        return *path == '/' ? 0 : -EINVAL;
-    if (json_object_size(j->files) >= LOG_FILES_MAX || j->owner->n_files >= LOG_FILES_SUM) {
-        STR_PRINTF(text, "of the files that its nodes tell of, only %zu are read",
-                   json_object_size(j->files));
-        if (!j->full)
-            tell_gap(j, text);
-        j->full = true;
-        return -E2BIG;
-    }
-    if (json_object_set_new(j->files, path, json_null()) < 0)
+    STR_PRINTF(text, "of the files that its nodes tell of, only %zu are read",
+               json_object_size(j->files));
+    if (!j->full)
+        tell_gap(j, text);
+    j->full = true;
+    return -E2BIG;
+}
+
+static int add_file(struct job *j, const char *path, json_t *tellers)
+{
+    struct readers *r = j->owner->readers;
+
+    if (json_object_size(j->files) >= LOG_FILES_MAX || j->owner->n_files >= LOG_FILES_SUM)
+        return has_no_room(j);
+    if (json_object_set(j->files, path, tellers) < 0)
         return -EINVAL; /* no UTF-8 */
     j->owner->n_files++;
     j->more_files = true;
@@ -696,36 +835,140 @@ int readers_add_file(struct readers *r, const char *job, uint32_t attempt, const
     return 0;
 }
 
+int readers_add_file(struct readers *r, const char *job, uint32_t attempt, const char *path,
+                     const char *node)
+{
+    struct job *home = find_job(r, job);
+    json_t *tellers;
+    int ret;
+
+    if (!home || home->attempt != attempt)
+        return -ENOENT;
+    if (*path != '/')
+        return -EINVAL;
+    if (is_known(home, path, node))
+        return 0;
+    tellers = node ? json_pack("[s]", node) : json_array();
+    ret = add_file(home, path, tellers);
+    json_decref(tellers);
+    return ret;
+}
+
+/* NULL: there are too many. */
+static struct job *get_part(struct job *home, const char *node)
+{
+    struct readers *r = home->owner->readers;
+    size_t at = place_of(r, home->key), end = at + 1;
+    struct reader_record record;
+    struct owner *o;
+    struct job *part;
+
+    for (; end < r->jobs.n && streq(r->jobs.v[end]->key, home->key); end++)
+        if (streq(r->jobs.v[end]->owner->node, node))
+            return r->jobs.v[end];
+    if (end - at > PLACES_MAX)
+        has_no_room(home);
+    o = end - at > PLACES_MAX ? NULL : get_owner(r, home->owner->uid, home->owner->gid, node);
+    if (!o)
+        return NULL;
+    part = xnew(struct job);
+    *part = (struct job){.owner = o,
+                         .attempt = home->attempt,
+                         .request = json_deep_copy(home->request),
+                         .marks = json_object(),
+                         .before = json_copy(home->before),
+                         .files = json_object(),
+                         .part = true,
+                         .draining = home->draining,
+                         .ended = home->ended};
+    STR_COPY(part->key, home->key);
+    STR_PRINTF(part->record, "%s@%s", home->key, node);
+    json_object_set_new(part->request, "patterns", json_array());
+    json_object_set_new(part->request, "more", json_array());
+    o->n_jobs++;
+    *VEC_INSERT(&r->jobs, place_of(r, home->key) + 1) = part;
+    record = record_of(part);
+    reader_state_recall(r->state, &record);
+    ask_follow(part);
+    if (part->draining)
+        ask_about(part, "drain");
+    return part;
+}
+
+/* The file goes to a node that has told of it; the others are kept for when it is not there. */
+static void place_file(struct job *home, const char *path, json_t *tellers, const char *other_than)
+{
+    _cleanup_(freep) char *node = NULL;
+    json_t *rest = json_array(), *name;
+    struct job *part;
+    size_t i;
+
+    json_array_foreach (tellers, i, name) {
+        const char *text = json_string_value(name);
+
+        if (streq(text, other_than) || streq(text, home->owner->node))
+            continue;
+        if (!node)
+            node = xstrdup(text);
+        else
+            json_array_append(rest, name);
+    }
+    part = node ? get_part(home, node) : NULL;
+    if (part && add_file(part, path, rest) == 0 && part->draining) {
+        ask_more_files(part);
+        ask_about(part, "drain");
+    }
+    json_decref(rest);
+}
+
+/* It is there. Where it is that host's alone, the others who told of it have others. */
+static void settle(struct job *j, const char *path, bool local)
+{
+    json_t *tellers = json_incref(json_object_get(j->files, path)), *name;
+    bool of_node = local && *j->owner->node;
+    struct job *home = find_job(j->owner->readers, j->key);
+    size_t i;
+
+    if (json_is_array(tellers)) {
+        json_object_set_new(j->files, path, json_boolean(!of_node));
+        json_array_foreach (tellers, i, name) {
+            json_t *one = json_pack("[O]", name);
+
+            if (of_node)
+                place_file(home, path, one, j->owner->node);
+            json_decref(one);
+        }
+    }
+    json_decref(tellers);
+}
+
 void readers_drain(struct readers *r, const char *job, uint32_t attempt)
 {
-    struct job *j = find_job(r, job);
+    struct job *home = find_job(r, job);
 
-    if (!j || j->attempt != attempt)
+    if (!home || home->attempt != attempt)
         return;
-    ask_more_files(j);
-    j->draining = true;
-    tell_read(j);
-    ask_about(j, "drain");
+    for (size_t i = place_of(r, job); i < r->jobs.n && streq(r->jobs.v[i]->key, job); i++) {
+        struct job *j = r->jobs.v[i];
+
+        ask_more_files(j);
+        j->draining = j->ended = true;
+        ask_about(j, "drain");
+    }
+    tell_read(home);
 }
 
 void readers_forget(struct readers *r, const char *job)
 {
-    size_t at = place_of(r, job);
-    struct job *j = find_job(r, job);
-    struct reader_record record;
+    struct job *j;
 
-    if (!j)
-        return;
-    record = record_of(j);
-    reader_state_leave(r->state, &record);
-    ask_about(j, "unfollow");
-    VEC_REMOVE(&r->jobs, at);
-    drop_files(j);
-    j->owner->n_jobs--;
-    ask_refused(j->owner);
-    *VEC_PUSH(&r->gone) = j;
-    sd_event_source_set_enabled(r->bury, SD_EVENT_ONESHOT);
-    reader_state_changed(r->state);
+    while ((j = find_job(r, job))) {
+        struct reader_record record = record_of(j);
+
+        if (!j->part)
+            reader_state_leave(r->state, &record);
+        bury(j);
+    }
 }
 
 void readers_save(struct readers *r)
@@ -762,7 +1005,7 @@ void readers_node_up(struct readers *r, const char *node)
         if (streq((*o)->node, node))
             reader_process_hurry((*o)->process);
     for (size_t i = 0; i < r->jobs.n; i++)
-        if (r->jobs.v[i]->nowhere && !*r->jobs.v[i]->owner->node)
+        if (r->jobs.v[i]->nowhere && !r->jobs.v[i]->part && !*r->jobs.v[i]->owner->node)
             try_elsewhere(r->jobs.v[i], NULL);
 }
 
@@ -780,6 +1023,19 @@ int readers_look(const struct readers *r, const char *job, struct readers_view *
     return 0;
 }
 
+static void count_unread(const struct readers *r, struct readers_counts *ret)
+{
+    ret->unread = 0;
+    ret->unread_job[0] = '\0';
+    VEC_FOREACH (&r->jobs, j) {
+        if ((*j)->ended || (*j)->part ||
+            (reader_process_is_running((*j)->owner->process) && !(*j)->nowhere))
+            continue;
+        if (ret->unread++ == 0)
+            STR_COPY(ret->unread_job, (*j)->key);
+    }
+}
+
 void readers_counts(const struct readers *r, struct readers_counts *ret)
 {
     *ret = r->counts;
@@ -789,6 +1045,7 @@ void readers_counts(const struct readers *r, struct readers_counts *ret)
         ret->on_nodes += *(*o)->node && reader_process_is_running((*o)->process);
         ret->hung += reader_process_is_hung((*o)->process);
     }
+    count_unread(r, ret);
 }
 
 struct readers *readers_new(sd_event *event, const struct readers_config *c,

@@ -8,7 +8,7 @@
  * that hangs or dies is replaced, and goes on where the last one was. */
 
 #include "base/log_pattern.h"
-#include "core/model/signal.h"
+#include "core/model/event.h"
 #include "source/node_readers.h"
 
 #define LOG_PATTERNS_MAX 32
@@ -80,6 +80,8 @@ struct readers_view {
 
 struct readers_counts {
     uint32_t running, hung, on_nodes; /* now; on_nodes: of those that are running */
+    uint32_t unread;                  /* jobs that run, and whose logs nobody reads now */
+    char unread_job[JOB_NAME_LEN];    /* one of them, "" = none */
     uint64_t replaced, signals, gaps;
 };
 
@@ -96,9 +98,12 @@ struct readers *readers_free(struct readers *r);
 int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uint32_t attempt,
                    const struct log_paths *paths);
 
-/* A file that the attempt writes to, by its absolute path; known ones are ignored. -ENOENT: that
- * attempt is not followed; -E2BIG: there are too many, which is told as a gap once. */
-int readers_add_file(struct readers *r, const char *job, uint32_t attempt, const char *path);
+/* A file that the attempt writes to, by its absolute path; known ones are ignored. node: who says
+ * so, and reads it where the host that reads the job's other logs does not have it; NULL = nobody
+ * does. -ENOENT: that attempt is not followed; -E2BIG: there are too many, which is told as a gap
+ * once. */
+int readers_add_file(struct readers *r, const char *job, uint32_t attempt, const char *path,
+                     const char *node);
 
 /* The attempt has ended: drained() follows, sooner or later, or never, so set a deadline. Shortly
  * after it, reading of the attempt stops. */

@@ -133,10 +133,11 @@ class Journal:
 
 
 class Reknitd:
-    """One reknitd of a cluster; with `spawner`, readers run as the owners of jobs."""
+    """One reknitd of a cluster; with `spawner`, readers run as the owners of jobs. `under`: a command that starts
+    both."""
 
-    def __init__(self, cluster, name="reknitd", spawner=False, **config):
-        self.cluster, self.name = cluster, name
+    def __init__(self, cluster, name="reknitd", spawner=False, under=(), **config):
+        self.cluster, self.name, self.under = cluster, name, under
         self.dir = cluster.dir / name
         self.dir.mkdir()
         self.programs = self.dir / "bin"  # readable for everybody, wherever the build is
@@ -156,10 +157,10 @@ class Reknitd:
     def start(self, env=None):
         if self.spawner and f"{self.name}-spawner" not in self.cluster.daemons():
             self.cluster.start_daemon(f"{self.name}-spawner", [
-                self.programs / "reknit-spawner", "--socket", self.spawner, "--user", "root",
+                *self.under, self.programs / "reknit-spawner", "--socket", self.spawner, "--user", "root",
                 "--slurm-user", "root", "--slurm-conf", self.cluster.conf])
             await_true("the spawner's socket", self.spawner.exists, poll=0.02)
-        self.cluster.start_daemon(self.name, [self.programs / "reknitd", "--config", self.config,
+        self.cluster.start_daemon(self.name, [*self.under, self.programs / "reknitd", "--config", self.config,
                                               "--drop-ins", self.dir / "none"], env)
         await_true(lambda: f"its start: {self.log(2000)}", self.journal.path.exists, 20, 0.02)
         return self

@@ -223,6 +223,17 @@ def test_logs_that_are_elsewhere(site, world):
 
 
 @HOW_ROOT
+@pytest.mark.parametrize("read_at, state", [("auto", "ok"), ("nodes", "ok"), ("controller", "warn")])
+def test_logs_that_nodes_read(site, world, read_at, state):
+    site.config |= {"agents": {"listen": "127.0.0.1:6821"}, "readers": {"read_at": read_at}}
+    for name in ("absent/x.out", "x.out"):
+        world.submit(uid=0, stdout_path=f"{site.path}/{name}", runs=[(600, "completed", 0)])
+    row = site.row("logs")
+    assert row["state"] == state, row
+    assert ("are to be read on the jobs' nodes" in row["found"]) == (state == "ok"), row
+
+
+@HOW_ROOT
 def test_an_owner_that_this_host_does_not_know(site, world):
     world.submit(uid=1234567, stdout_path="/etc/hostname", runs=[(600, "completed", 0)])
     assert "this host does not know its owner" in site.row("logs")["found"]
@@ -298,6 +309,9 @@ def test_what_the_configuration_names_is_not_there(site):
     ({"frozen": True}, "reknitd", "warn", "is frozen"),
     ({"adapter": {"ok": False, "state": "it hangs"}}, "its adapter", "fail", "it hangs"),
     ({"readers": {"hung": 2}}, "its readers", "warn", "2 hang"),
+    ({"readers": {"running": 3, "on_nodes": 2}}, "its readers", "ok", "2 of them on nodes"),
+    ({"readers": {"unread": 4, "unread_job": "7-1", "unread_why": "not read on node n7: it hung"}}, "its readers", "warn",
+     "the logs of 4 running jobs are not read; job 7-1: not read on node n7: it hung"),
     ({"agents": {"listening": True, "connected": 0}}, "agents", "warn", "hears of none"),
     ({"agents": {"listening": True, "connected": 7}}, "agents", "ok", "of 7 nodes"),
     ({"agents": {"listening": False}}, "agents", "warn", "does not listen"),

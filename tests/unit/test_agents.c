@@ -25,12 +25,14 @@
 
 #include "until.h"
 
-/* "open" gives what was sealed as it is, "resolve" what the file says. */
+/* "open" and "seal" give what they are given as it is, "resolve" what the file says. */
 #define SEAL                                                                                       \
     "import json, sys\n"                                                                           \
     "for line in sys.stdin:\n"                                                                     \
     "    q = json.loads(line)\n"                                                                   \
-    "    a = {'text': q['open'], 'uid': 0} if 'open' in q else json.load(open(sys.argv[1]))\n"     \
+    "    if 'open' in q: a = {'text': q['open'], 'uid': 0}\n"                                      \
+    "    elif 'seal' in q: a = {'sealed': q['seal']}\n"                                            \
+    "    else: a = json.load(open(sys.argv[1]))\n"                                                 \
     "    print(json.dumps(a), flush=True)\n"
 
 #define HERE   "{\"addresses\":[\"127.0.0.1\"]}"
@@ -54,7 +56,11 @@ struct fixture {
     bool full;
     unsigned told, turned_away;
     struct agent_receipt last;
-    usec_t when; /* it was, of the last */
+    usec_t when;      /* it was, of the last */
+    unsigned answers; /* to what was asked */
+    int64_t question;
+    int reader;
+    char trouble[128];
 };
 
 struct client {
@@ -83,6 +89,17 @@ static enum agent_taken on_message(void *ctx, const struct node_message *m,
     return f->safe ? AGENT_TAKEN : AGENT_TAKEN_OPEN;
 }
 
+static void on_reader(void *ctx, const char *node, int64_t question, int fd, const char *trouble)
+{
+    struct fixture *f = ctx;
+
+    assert_string_equal(node, "n1");
+    f->answers++;
+    f->question = question;
+    f->reader = fd;
+    STR_COPY(f->trouble, trouble ? trouble : "");
+}
+
 static struct agents_config config_of(const char *const *argv)
 {
     return (struct agents_config){.listen = "127.0.0.1:0", .seal = argv};
@@ -99,7 +116,8 @@ static void names_give(struct fixture *f, const char *answer)
 
 static int set_up(void **state)
 {
-    static const struct agents_handlers handlers = {.address = on_address, .message = on_message};
+    static const struct agents_handlers handlers = {
+        .address = on_address, .message = on_message, .reader = on_reader};
     struct fixture *f = xnew(struct fixture);
     const char *argv[] = {"/usr/bin/python3", "-c", SEAL, f->file, NULL};
     struct agents_config c = config_of(argv);
@@ -162,10 +180,12 @@ static struct client connect_there(struct fixture *f)
     return c;
 }
 
-static void say_body(struct client *c, const char *node, int origin, int id, json_t *body)
+/* ask_with: NULL = an agent that takes no questions. Takes the body over. */
+static void say_with(struct client *c, const char *node, int origin, int id, const char *ask_with,
+                     json_t *body)
 {
-    json_t *j = json_pack("{s:i,s:s,s:s,s:i,s:i,s:o}", "v", 1, "word", c->word, "node", node,
-                          "origin", origin, "id", id, "body", body);
+    json_t *j = json_pack("{s:i,s:s,s:s*,s:s,s:i,s:i,s:o}", "v", 1, "word", c->word, "ask_with",
+                          ask_with, "node", node, "origin", origin, "id", id, "body", body);
     _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT), *line = NULL;
     json_t *sealed = json_pack("{s:s}", "sealed", text);
     ssize_t len;
@@ -176,6 +196,11 @@ static void say_body(struct client *c, const char *node, int origin, int id, jso
     len = (ssize_t)strlen(line);
     assert_int_equal(send(c->fd, line, (size_t)len, 0), len);
     assert_int_equal(send(c->fd, "\n", 1, 0), 1);
+}
+
+static void say_body(struct client *c, const char *node, int origin, int id, json_t *body)
+{
+    say_with(c, node, origin, id, NULL, body);
 }
 
 static void say(struct client *c, const char *node, int origin, int id)
@@ -342,6 +367,52 @@ static void test_without_a_name_server(void **state)
     close(c.fd);
 }
 
+static json_t *reader_body(int question, const char *trouble)
+{
+    return json_pack("{s:i,s:s,s:s,s:i,s:i,s:s}", "v", 1, "kind", "reader", "node", "n1", "time", 1,
+                     "question", question, "trouble", trouble);
+}
+
+static void test_a_reader_is_asked_for_and_comes_by_another_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct client c, tunnel, other;
+    char text[32] = "";
+
+    assert_int_equal(agents_ask(f->agents, "n1", 17, 1000, 1000), -ENOTCONN);
+    c = connect_there(f);
+    say_with(&c, "n1", 0, 0, "back", json_pack("{s:i}", "v", 1));
+    assert_string_equal(hear(&c), "{\"ack\":0,\"origin\":0}");
+    assert_int_equal(agents_ask(f->agents, "n1", 17, 1000, 1001), 0);
+    hear(&c);
+    assert_non_null(strstr(c.line, "\\\"ask_with\\\":\\\"back\\\""));
+    assert_non_null(strstr(c.line, "\\\"question\\\":17,\\\"reader\\\":{\\\"uid\\\":1000,"
+                                   "\\\"gid\\\":1001}"));
+
+    f->answers = 0;
+    tunnel = connect_there(f);
+    say_body(&tunnel, "n1", 0, 0, reader_body(17, ""));
+    assert_string_equal(hear(&tunnel), "{\"reader\":17}");
+    assert_int_equal(f->answers, 1);
+    assert_int_equal(f->question, 17);
+    assert_true(f->reader >= 0);
+    assert_int_equal(send(tunnel.fd, "bytes\n", 6, 0), 6); /* they are not the agents' any more */
+    assert_int_equal(recv(f->reader, text, sizeof(text), 0), 6);
+    assert_string_equal(ASK(&c, "n1", 5, 1), "{\"ack\":1,\"origin\":5}"); /* it stays n1's */
+
+    say_body(&c, "n1", 0, 0, reader_body(18, "the user has no job there"));
+    assert_string_equal(hear(&c), "{\"ack\":0,\"origin\":0}");
+    assert_int_equal(f->answers, 2);
+    assert_int_equal(f->reader, -1);
+    assert_string_equal(f->trouble, "the user has no job there");
+    other = connect_there(f);
+    ASK(&other, "n1", 5, 2); /* another agent of the node, which is too old */
+    assert_int_equal(agents_ask(f->agents, "n1", 19, 1000, 1000), -EOPNOTSUPP);
+    close(other.fd);
+    close(tunnel.fd);
+    close(c.fd);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -353,6 +424,7 @@ int main(void)
         TEST(test_every_origin_is_told_once),
         TEST(test_moving_forgets_nothing),
         TEST(test_without_a_name_server),
+        TEST(test_a_reader_is_asked_for_and_comes_by_another_connection),
     };
 
     return cmocka_run_group_tests_name("agents", tests, NULL, NULL);

@@ -22,6 +22,8 @@ static struct catalog *catalog;
 static struct matcher *matcher;
 
 struct world {
+    unsigned nowhere, left;
+    char left_path[128];
     char dir[64], log[96], old[96];
     struct attempt *attempt;
     usec_t now;
@@ -39,7 +41,7 @@ static void on_signal(void *ctx, const struct signal *s)
         assert_int_equal(sscanf(number, "(%d)", &w->numbers[w->n++]), 1);
 }
 
-static void on_file(void *ctx, uint32_t file, const char *path, const char *trouble)
+static void on_file(void *ctx, uint32_t file, const char *path, const char *trouble, bool local)
 {
     struct world *w = ctx;
 
@@ -64,6 +66,19 @@ static void on_marks(void *ctx)
 {
 }
 
+static void on_nowhere(void *ctx, const char *path)
+{
+    ((struct world *)ctx)->nowhere++;
+}
+
+static void on_left(void *ctx, const char *path)
+{
+    struct world *w = ctx;
+
+    w->left++;
+    STR_COPY(w->left_path, path);
+}
+
 static void on_drained(void *ctx)
 {
     ((struct world *)ctx)->drained++;
@@ -76,7 +91,9 @@ static void follow(struct world *w, usec_t started_us)
                                                      .gap = on_gap,
                                                      .anew = on_anew,
                                                      .marks = on_marks,
-                                                     .drained = on_drained};
+                                                     .drained = on_drained,
+                                                     .nowhere = on_nowhere,
+                                                     .left = on_left};
     struct attempt_options o = {.matcher = matcher, .started_us = started_us};
 
     w->attempt = attempt_new(&o, &handlers, w);
@@ -248,10 +265,85 @@ static int unload(void **state)
     return 0;
 }
 
+/* A log that is late is in a folder that is there; one whose folder is missing may be elsewhere. */
+static void test_a_missing_folder_is_told_of_once(void **state)
+{
+    struct world w;
+    char folder[96], log[128];
+
+    begin(&w);
+    look(&w);
+    assert_int_equal(w.nowhere, 0);
+    STR_PRINTF(folder, "%s/sub", w.dir);
+    STR_PRINTF(log, "%s/log", folder);
+    assert_int_equal(attempt_add_path(w.attempt, log, STREAM_MODE_UNKNOWN), 0);
+    attempt_run(w.attempt, w.now);
+    assert_int_equal(w.nowhere, 0); /* it may be on its way */
+    look(&w);
+    look(&w);
+    assert_int_equal(w.nowhere, 1);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    print(log, 0, 2);
+    look(&w);
+    check(&w, 0, 2);
+    assert_int_equal(w.nowhere, 1);
+    unlink(log);
+    rmdir(folder);
+    end(&w);
+}
+
+static void test_a_missing_folder_is_told_of_before_the_drain_is(void **state)
+{
+    struct world w;
+    char log[128];
+
+    begin(&w);
+    STR_PRINTF(log, "%s/sub/x", w.dir);
+    assert_int_equal(attempt_add_path(w.attempt, log, STREAM_MODE_UNKNOWN), 0);
+    attempt_drain(w.attempt);
+    attempt_run(w.attempt, w.now);
+    assert_int_equal(w.nowhere, 1);
+    assert_int_equal(w.drained, 1);
+    end(&w);
+}
+
+/* Of the files that somebody told of, not of the patterns: those may be late. */
+static void test_files_that_are_not_there_are_left(void **state)
+{
+    struct world w;
+    char there[128], absent[128];
+
+    begin(&w);
+    STR_PRINTF(there, "%s/there", w.dir);
+    STR_PRINTF(absent, "%s/absent", w.dir);
+    print(there, 0, 1);
+    attempt_add_file(w.attempt, there);
+    attempt_add_file(w.attempt, absent);
+    look(&w);
+    look(&w);
+    assert_int_equal(w.left, 0); /* nobody else would read them */
+    attempt_leave(w.attempt, true);
+    attempt_run(w.attempt, w.now);
+    assert_int_equal(w.left, 1);
+    assert_string_equal(w.left_path, absent);
+    print(absent, 5, 7);
+    look(&w);
+    check(&w, 0, 1);
+    attempt_add_file(w.attempt, absent); /* told of again */
+    look(&w);
+    assert_int_equal(w.n, 3);
+    unlink(there);
+    unlink(absent);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_a_missing_folder_is_told_of_once),
+        cmocka_unit_test(test_a_missing_folder_is_told_of_before_the_drain_is),
+        cmocka_unit_test(test_files_that_are_not_there_are_left),
         cmocka_unit_test(test_cut_and_longer_again),
         cmocka_unit_test(test_cut_and_exactly_as_long_again),
         cmocka_unit_test(test_replaced_twice),

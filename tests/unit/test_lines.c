@@ -192,6 +192,31 @@ static void test_what_is_closed_reads_no_more(void **state)
     end(&s);
 }
 
+/* From then on it is somebody else's, with nothing lost of what comes. */
+static void test_a_descriptor_is_released_between_two_lines(void **state)
+{
+    char text[8] = "";
+    struct side s;
+    int fd;
+
+    begin(&s);
+    say(&s, "{\"n\":1}\n{", 9);
+    RUN_UNTIL(&s, s.objects == 1);
+    assert_int_equal(lines_release(s.lines), -EBUSY); /* the next has begun */
+    say(&s, "}\n", 2);
+    RUN_UNTIL(&s, s.objects == 2);
+    fd = lines_release(s.lines);
+    assert_true(fd >= 0);
+    s.lines = NULL;
+    say(&s, "bytes", 5);
+    while (sd_event_run(s.event, 0) > 0)
+        ;
+    assert_int_equal(read(fd, text, sizeof(text)), 5);
+    assert_string_equal(text, "bytes");
+    close(fd);
+    end(&s);
+}
+
 /* Ten thousand agents are connected all the time. */
 static void test_an_idle_connection_is_small(void **state)
 {
@@ -218,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_owed),
         cmocka_unit_test(test_end_is_told_once_and_later),
         cmocka_unit_test(test_what_is_closed_reads_no_more),
+        cmocka_unit_test(test_a_descriptor_is_released_between_two_lines),
         cmocka_unit_test(test_an_idle_connection_is_small),
     };
 

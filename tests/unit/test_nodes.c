@@ -92,7 +92,8 @@ void sched_watch_poke(struct sched_watch *w)
 {
 }
 
-void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path)
+void log_watch_found(struct log_watch *w, const char *key, uint32_t attempt, const char *path,
+                     const char *node)
 {
     world.files++;
 }

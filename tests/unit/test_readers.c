@@ -303,15 +303,15 @@ static void test_files_as_they_are(void **state)
 
     begin(&w, READER_FOLDER);
     path = xasprintf("%s/%%j 100%%\\t", w.dir);
-    assert_int_equal(readers_add_file(w.readers, JOB, 1, path), -ENOENT);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, path, NULL), -ENOENT);
     assert_int_equal(follow(&w, 1), 0);
-    assert_int_equal(readers_add_file(w.readers, JOB, 2, path), -ENOENT);
-    assert_int_equal(readers_add_file(w.readers, JOB, 1, "no path"), -EINVAL);
-    assert_int_equal(readers_add_file(w.readers, JOB, 1, path), 0);
+    assert_int_equal(readers_add_file(w.readers, JOB, 2, path, NULL), -ENOENT);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, "no path", NULL), -EINVAL);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, path, NULL), 0);
     STR_COPY(w.log, path);
     print(&w, 0, 2);
     RUN_UNTIL(w.event, w.lines.n == 2);
-    assert_int_equal(readers_add_file(w.readers, JOB, 1, path), 0);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, path, NULL), 0);
     readers_drain(w.readers, JOB, 1);
     RUN_UNTIL(w.event, w.drained == 1);
     close_readers(&w);
@@ -335,7 +335,7 @@ static void test_a_file_that_is_told_of_before_the_drain(void **state)
     RUN_UNTIL(w.event, w.drained == 1);
     snprintf(w.log, sizeof(w.log), "%s/told", w.dir);
     print(&w, 0, 3);
-    assert_int_equal(readers_add_file(w.readers, JOB, 1, w.log), 0);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, w.log, NULL), 0);
     readers_drain(w.readers, JOB, 1);
     RUN_UNTIL(w.event, w.drained == 2);
     check_lines(&w, 3);
@@ -352,12 +352,12 @@ static void test_files_have_a_bound(void **state)
         assert_int_equal(follow(&w, attempt), 0);
         for (int i = 0; i < LOG_FILES_MAX + 2; i++) {
             snprintf(path, sizeof(path), "%s/%d", w.dir, i);
-            assert_int_equal(readers_add_file(w.readers, JOB, attempt, path),
+            assert_int_equal(readers_add_file(w.readers, JOB, attempt, path, NULL),
                              i < LOG_FILES_MAX ? 0 : -E2BIG);
         }
-        assert_int_equal(readers_add_file(w.readers, JOB, attempt, path), -E2BIG);
+        assert_int_equal(readers_add_file(w.readers, JOB, attempt, path, NULL), -E2BIG);
         snprintf(path, sizeof(path), "%s/0", w.dir);
-        assert_int_equal(readers_add_file(w.readers, JOB, attempt, path), 0);
+        assert_int_equal(readers_add_file(w.readers, JOB, attempt, path, NULL), 0);
         assert_int_equal(w.gaps, attempt); /* said once */
         assert_non_null(strstr(w.last_gap, "only 512 are read"));
     }
