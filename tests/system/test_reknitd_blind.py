@@ -2,26 +2,14 @@
 """A real Slurm whose controller does not have the users' file system: reknitd and its spawner run in a mount namespace
 in which something else is mounted where the jobs write. The logs are read on the nodes."""
 
-import subprocess
-
 import pytest
-import reknitd
 from cluster import Cluster, await_true
-from conftest import REKNIT
-from reknitd import Reknitd, Site, Training
+from reknitd import PLUGIN, Reknitd, Site
+from test_node_readers import no_namespaces
 
-PLUGIN = REKNIT.parent / "spank_reknit.so"
 ECC = "CUDA error: uncorrectable ECC error encountered"
 
-
-def missing():
-    if reknitd.missing() or not PLUGIN.exists():
-        return reknitd.missing() or "spank_reknit.so is not built"
-    done = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
-    return "no mount namespaces here" if done.returncode else None
-
-
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+pytestmark = [pytest.mark.slurm, pytest.mark.skipif(no_namespaces() is not None, reason=str(no_namespaces()))]
 
 
 @pytest.fixture(scope="module")
