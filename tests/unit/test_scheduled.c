@@ -636,6 +636,42 @@ static void launch_failures_are_bounded(void **state)
     assert_int_equal(world_job(w)->state, JOB_ENDED);
 }
 
+/* It waits for two minutes, and cannot be launched then. The scheduler says "done" to whatever is
+ * asked for meanwhile, and does so or not. Returns how often it was asked to change its start. */
+static int wait_and_fail_to_launch(struct world *w, uint32_t restarts, bool heeds)
+{
+    struct look_facts l = facts_of(SCHED_PENDING, restarts);
+    usec_t until = w->now + 2 * MIN;
+    int before = asked(w, INTENT_AMEND);
+
+    answer(w, INTENT_REQUEUE, OUTCOME_DONE);
+    for (l.begin = until; w->now < until; world_wait(w, S / 2)) {
+        if (job_awaits(world_job(w), INTENT_AMEND)) {
+            const struct intent_facts *f = &world_intent(w, INTENT_AMEND)->intended;
+
+            l.begin = heeds ? f->not_before : l.begin;
+            l.n_kept_out = heeds ? f->n_nodes : 0;
+            memcpy(l.kept_out, f->nodes, sizeof(l.kept_out));
+            answer(w, INTENT_AMEND, OUTCOME_DONE);
+        }
+        look_at(w, l);
+    }
+    look(w, SCHED_FAILED, restarts);
+    launch_failed(w, restarts + 1);
+    return asked(w, INTENT_AMEND) - before;
+}
+
+static void who_heeds_nothing_is_asked_less_often_for_the_next_attempt(void **state)
+{
+    struct world *w = *state;
+
+    fail_with_node(w, "n2");
+    assert_in_range(wait_and_fail_to_launch(w, 1, false), 5, 6);
+    assert_in_range(wait_and_fail_to_launch(w, 2, false), 2, 4);
+    assert_in_range(wait_and_fail_to_launch(w, 3, true), 1, 2); /* the first comes at once */
+    assert_in_range(wait_and_fail_to_launch(w, 4, false), 5, 6);
+}
+
 /* Slurm queued it by itself, before anything was asked for. */
 static void the_launch_failure_of_a_foreign_requeue(void **state)
 {
@@ -692,6 +728,7 @@ int main(void)
         IN(act, a_start_time_of_others_is_theirs),
         IN(act, a_launch_failure_costs_nothing),
         IN(act, launch_failures_are_bounded),
+        IN(act, who_heeds_nothing_is_asked_less_often_for_the_next_attempt),
         IN(act, the_launch_failure_of_a_foreign_requeue),
     };
 

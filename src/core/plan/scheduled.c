@@ -17,7 +17,8 @@
  *
  * Every wish may be answered with "done" and have no effect. So each has a number of tries, or,
  * when it cannot be given up (a start that must not happen, a hold of ours), longer and longer
- * pauses: brakes_pause(). And none waits for another that may never be granted. */
+ * pauses: brakes_pause(). Who heeds nothing that is amended is asked with such pauses also for the
+ * attempts that follow. And none waits for another that may never be granted. */
 
 #include "core/plan/scheduled.h"
 
@@ -123,6 +124,11 @@ static usec_t longer_of(usec_t a, usec_t b)
     return a > b ? a : b;
 }
 
+static usec_t sooner(usec_t a, usec_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Who was refused waits before he asks again; otherwise the delay is one of the start. */
 static usec_t requeue_due(const struct model *m, const struct job *j)
 {
@@ -183,6 +189,14 @@ static bool may_amend(const struct model *m, const struct job *j)
            plan_sched_may_act(m, j, NULL, 0);
 }
 
+/* The first for a decision is asked for at once, however vain those for the one before were. */
+static usec_t amendment_free_at(const struct model *m, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    return s->amended ? longer_of(m->now, s->amended_at + brakes_pause(s->hasty)) : m->now;
+}
+
 static bool starts_too_soon(const struct model *m, const struct job *j)
 {
     usec_t start = start_time(m, j);
@@ -190,37 +204,41 @@ static bool starts_too_soon(const struct model *m, const struct job *j)
     return j->sched.look.begin + START_SLACK < start && start > m->now;
 }
 
+static bool lacks_rank_or_nodes(const struct model *m, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    return (!s->in_force && s->tries < NODES_TRIES && sched_lacks_exclusions(j)) ||
+           place_should_be_first(m, j);
+}
+
 /* The scheduler would start it too early, or on a node that is to be kept out. */
 static bool lacks_something(const struct model *m, const struct job *j)
 {
-    const struct sched *s = &j->sched;
-    bool lacks_nodes = !s->in_force && s->tries < NODES_TRIES && sched_lacks_exclusions(j);
-
-    return lacks_nodes || place_should_be_first(m, j) || starts_too_soon(m, j);
+    return lacks_rank_or_nodes(m, j) || starts_too_soon(m, j);
 }
 
-/* It waits although it need not. */
-static bool is_late(const struct model *m, const struct job *j)
+/* From when on, not before `at`, it waits although it need not; USEC_NEVER: it will not. */
+static usec_t late_from(const struct model *m, const struct job *j, usec_t at)
 {
-    return j->sched.look.begin > longer_of(start_time(m, j), m->now) + START_SLACK;
-}
+    usec_t from = longer_of(start_time(m, j), at);
 
-static usec_t amendment_wanted(const struct model *m, const struct job *j)
-{
-    if (lacks_something(m, j))
-        return m->now;
-    if (sched_lost_node(j))
-        return lost_move_due(j);
-    return is_late(m, j) ? start_time(m, j) : USEC_NEVER;
+    return j->sched.look.begin > from + START_SLACK ? from : USEC_NEVER;
 }
 
 static usec_t amendment_due(const struct model *m, const struct job *j)
 {
-    const struct sched *s = &j->sched;
+    usec_t at = amendment_free_at(m, j);
 
     if (!may_amend(m, j))
         return USEC_NEVER;
-    return longer_of(amendment_wanted(m, j), s->amended_at + brakes_pause(s->hasty));
+    if (lacks_rank_or_nodes(m, j))
+        return at;
+    if (starts_too_soon(m, j)) /* as soon as it may start, there is nothing left to ask for */
+        return sooner(start_time(m, j), at);
+    if (sched_lost_node(j))
+        return longer_of(lost_move_due(j), at);
+    return late_from(m, j, at);
 }
 
 /* Schedulers count whole seconds. */
@@ -315,11 +333,6 @@ static bool ask(struct intent_facts *ret, enum intent intent, const struct job *
     *ret = (struct intent_facts){
         .intent = intent, .after_step = STEP_NONE, .restarts = j->sched.look.restarts};
     return true;
-}
-
-static usec_t sooner(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
 }
 
 static usec_t fence_due(const struct model *m, const struct job *j)

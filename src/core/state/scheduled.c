@@ -174,15 +174,26 @@ static void drop_expired(struct sched *s, usec_t now)
     }
 }
 
+/* Whoever heeds no amendment of one attempt will hardly heed those of the next: their row goes on
+ * behind a decision, so that its pauses grow on. Only the first comes at once. */
+static void forget_amendments(struct sched *s)
+{
+    s->amends = s->reverts = 0;
+    s->tries = s->firsts = 0;
+    s->hasty = s->unheeded ? s->hasty : 0;
+    s->amended = false;
+    s->asked_begin = s->given_begin = 0;
+    s->amend_due = true;
+}
+
 static void forget_wishes(struct sched *s)
 {
     s->requeue_asked = s->requeue_refused = s->not_while_completing = false;
     s->requeue_answered_at = USEC_NEVER;
-    s->voids = s->amends = s->reverts = s->cancels = s->holds = 0;
-    s->tries = s->hasty = s->firsts = 0;
+    s->voids = s->cancels = s->holds = 0;
     s->in_force = s->nodes_refused = s->held_for_people = false;
-    s->amended_at = s->asked_begin = s->given_begin = 0;
-    s->amend_due = s->cancel_due = true;
+    s->cancel_due = true;
+    forget_amendments(s);
 }
 
 /* Who starts a job again that was cancelled wants it again; unless that was us, by mistake. */
@@ -331,6 +342,16 @@ static void see_what_is_due(struct job *j)
     s->mend_due |= !job_awaits(j, INTENT_MEND);
 }
 
+/* before: the number of restarts in the look before. */
+static void see_whether_heeded(struct job *j, uint32_t before)
+{
+    struct sched *s = &j->sched;
+
+    if (s->amended && s->look.restarts == before && is_near(s->look.begin, s->asked_begin) &&
+        !sched_lacks_exclusions(j))
+        s->unheeded = false;
+}
+
 static void see_it_wait(struct sched *s, usec_t now)
 {
     s->pending_since = now;
@@ -387,6 +408,7 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     note_attempt(s, look);
     settle_doubt(m, j, before);
     see_what_is_due(j);
+    see_whether_heeded(j, before);
     if (look->state != SCHED_PENDING || !sched_was_requeued(j) || look->completing)
         s->pending_since = USEC_NEVER;
     else if (s->pending_since == USEC_NEVER || look->restarts != before)
@@ -491,7 +513,7 @@ void sched_decided(struct model *m, struct job *j, const struct event *e, enum j
 static void note_amendment(struct model *m, struct job *j, const struct intent_facts *f)
 {
     struct sched *s = &j->sched;
-    bool in_a_row = s->amended_at > 0 && m->now < s->amended_at + HASTE_LASTS;
+    bool in_a_row = (s->amended || s->unheeded) && m->now < s->amended_at + HASTE_LASTS;
     bool reverts = s->look.constrained && f->n_nodes == 0;
 
     if (reverts)
@@ -504,6 +526,7 @@ static void note_amendment(struct model *m, struct job *j, const struct intent_f
     s->hasty = in_a_row ? s->hasty + 1 : 0;
     note_asked(m, s, f);
     s->amend_due = false;
+    s->amended = s->unheeded = true;
     s->amended_at = m->now;
     s->given_begin = s->look.begin;
     s->asked_begin = f->not_before;

@@ -197,7 +197,9 @@ struct sched {
     uint32_t amends, reverts, cancels, holds; /* how often it was asked for */
     bool amend_due, cancel_due;
     bool held_for_people; /* as it was asked for */
-    usec_t amended_at;    /* asked for last */
+    bool amended;         /* it was asked for since */
+    bool unheeded;        /* ... and no look has shown it, nor for the decision before */
+    usec_t amended_at;    /* asked for last, also for an earlier decision */
     usec_t asked_begin;   /* by it; before it, what the scheduler itself gave it */
     usec_t given_begin;   /* the one before that */
     uint32_t tries;       /* to have nodes kept out that are not yet */
