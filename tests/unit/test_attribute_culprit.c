@@ -384,6 +384,29 @@ static void test_what_srun_says_between_the_lines_of_a_rank_is_not_of_that_rank(
     assert_string_equal(s->in.culprits.nodes[0], "n4");
 }
 
+/* "  host      : n3" begins the block of another launcher. */
+static void test_what_a_launcher_says_behind_a_traceback_is_not_of_its_rank(void **state)
+{
+    struct story *s = *state;
+    struct signal x;
+
+    steps(s, 1, 10, USEC_PER_SEC);
+    lay_out(s, "n3", "0", 2);
+    lay_out(s, "n4", "1", 2);
+    say(s, "pt.gloo_closed", ROLE_CASCADE, CAUSE_UNKNOWN, 25, 0);
+    x = hit(s, "python.traceback", ROLE_CONFIRM, CAUSE_UNKNOWN, 20);
+    x.who.rank = 1;
+    x.blame = BLAME_RANK;
+    evidence_add(s->e, &x);
+    x = hit(s, "torchrun.host", ROLE_CONFIRM, CAUSE_UNKNOWN, 30);
+    STR_COPY(x.who.node, "n3");
+    evidence_add(s->e, &x);
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 1);
+    judge(s);
+    assert_int_equal(s->in.culprits.n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n4");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -408,6 +431,7 @@ int main(void)
         STORY_TEST(test_another_step_has_another_layout),
         STORY_TEST(test_who_died_first_was_where_it_died),
         STORY_TEST(test_what_srun_says_between_the_lines_of_a_rank_is_not_of_that_rank),
+        STORY_TEST(test_what_a_launcher_says_behind_a_traceback_is_not_of_its_rank),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

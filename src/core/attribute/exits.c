@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #include <signal.h>
+#include <string.h>
 
 /* Who ended, and how. Launchers tell it over several lines (host, rank, exit code) and often twice,
  * at once in a line of the agent and later in a summary; one process must be counted once.
@@ -18,13 +19,21 @@
 #define OTHERS_MIN       2  /* killed processes that tell for whom */
 #define REPORT_LINES     3  /* a launcher's block: gap between two lines that belong together */
 
+static bool is_same_family(const char *a, const char *b)
+{
+    size_t n = strcspn(a, ".");
+
+    return n == strcspn(b, ".") && strncmp(a, b, n) == 0;
+}
+
 /* Whether the line adds to the report that is being read: it repeats nothing of it, and is of the
- * same speaker as far as that can be told. What srun says of a task stands between the lines of
- * ranks just as it comes, and says nothing of them. */
+ * same speaker as far as that can be told. What srun or another launcher says of a task stands
+ * between the lines of ranks, as tracebacks, just as it comes, and says nothing of them. */
 static bool continues_report(const struct exit_seen *x, const struct signal *s, bool has_code)
 {
     return x->file == s->file && x->layer == s->layer && s->line != 0 &&
-           s->line - x->last_line <= REPORT_LINES && streq(x->signature, s->signature) == false &&
+           s->line - x->last_line <= REPORT_LINES && !streq(x->signature, s->signature) &&
+           is_same_family(x->signature, s->signature) &&
            (x->who.rank == RANK_NONE || s->who.rank == RANK_NONE) &&
            (!*x->who.node || !*s->who.node) && !(x->has_code && has_code);
 }
