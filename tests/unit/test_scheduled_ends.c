@@ -405,6 +405,25 @@ static void what_recovers_before_the_approval_is_not_killed(void **state)
     assert_int_equal(world_count(w, EVENT_VERDICT), 2);
 }
 
+/* Nobody read when it was judged, and then somebody came. */
+static void what_was_read_before_it_recovered_is_not_its_last(void **state)
+{
+    struct world *w = *state;
+    struct event drained = of_job(w, EVENT_LOGS_DRAINED);
+
+    find_it_dead(w);
+    world_step(w, 2);
+    assert_int_equal(world_job(w)->state, JOB_RUNNING);
+    drained.attempt = 1;
+    world_feed(w, drained);
+    look(w, SCHED_FAILED, 0);
+    world_exit(w, 1, 0);
+    assert_int_equal(world_job(w)->state, JOB_ENDING);
+    world_root(w, "net.link", CAUSE_NETWORK);
+    world_feed(w, drained);
+    assert_int_equal(world_job(w)->attempt.incident.cause, CAUSE_NETWORK);
+}
+
 static void what_is_observed_is_followed_on(void **state)
 {
     struct world *w = *state;
@@ -746,6 +765,7 @@ int main(void)
         IN(act, a_job_that_gets_on_without_the_task_is_left_alone),
         IN(act, a_step_that_ended_as_a_whole_is_no_dead_task),
         IN(propose, what_recovers_before_the_approval_is_not_killed),
+        IN(propose, what_was_read_before_it_recovered_is_not_its_last),
         IN(observe, what_is_observed_is_followed_on),
         IN(act, a_dead_job_that_must_not_be_repeated_is_cancelled),
         IN(act, stop_leaves_an_ended_job_as_it_is),

@@ -221,9 +221,11 @@ static bool apply_gone(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
+/* Of a scheduler's job that is asked for when it seems to end. Where it then went on, the answer
+ * may come late, and says nothing about the lines that will be the last. */
 static bool apply_drained(struct model *m, struct job *j, const struct event *e)
 {
-    if (!is_attempt(j, e) || j->attempt.drained)
+    if (!is_attempt(j, e) || j->attempt.drained || (j->scheduled && j->state == JOB_RUNNING))
         return false;
     j->attempt.drained = true;
     return true;
