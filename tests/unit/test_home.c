@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -307,6 +308,41 @@ static void a_session_of_somebody_else_is_let_alone(void **state)
     }
 }
 
+/* With room for so many more open files. */
+static int open_home_with(rlim_t more, struct job_home *h)
+{
+    struct rlimit before, few;
+    struct err e = {0};
+    int r, next = dup(STDOUT_FILENO);
+
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){(rlim_t)next + more, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    *h = (struct job_home){.lock = -1};
+    r = job_home_open("train", h, &e);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    return r;
+}
+
+/* Two copies must never run: with however little it looks, it goes on only if it has found them. */
+static void leftovers_that_cannot_be_looked_for_may_be_there(void **state)
+{
+    struct job_home h;
+    char variable[64];
+    pid_t ours;
+
+    open_home(&h);
+    snprintf(variable, sizeof(variable), "REKNIT_RUN=%s", h.run_id);
+    ours = start_sleeper(variable, true);
+    lose(&h);
+    for (rlim_t more = 0; open_home_with(more, &h) < 0; more++)
+        assert_true(more < 16);
+    assert_int_equal(h.leftovers, 1);
+    assert_true(was_killed(ours));
+    job_home_close(&h);
+}
+
 static void a_journal_is_put_aside_with_its_wal(void **state)
 {
     static const char *const names[] = {"journal.db", "journal.db-wal", "journal.db-shm",
@@ -344,6 +380,7 @@ int main(void)
         TEST(a_session_with_a_proven_member_is_ours),
         TEST(a_session_of_another_container_is_let_alone),
         TEST(a_session_of_somebody_else_is_let_alone),
+        TEST(leftovers_that_cannot_be_looked_for_may_be_there),
         TEST(a_journal_is_put_aside_with_its_wal),
     };
 
