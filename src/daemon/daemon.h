@@ -155,7 +155,7 @@ void log_watch_say(const struct log_watch *w, const char *key, char *ret, size_t
 /* The agent of that node is connected. */
 void log_watch_node_up(struct log_watch *w, const char *node);
 void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);
-/* This process has only begun: of attempts that ended before, nobody reads the last lines yet. */
+/* This process has only begun: nobody has read since the last one, and nobody reads yet. */
 void logs_are_unread(struct pump *p);
 
 /* backend.c: the API, and what it may ask of us; d->api on success. */

@@ -51,15 +51,18 @@ static void on_drained(void *ctx, const char *job, uint32_t attempt)
     pump_input(w->d->pump, &e);
 }
 
-/* Core is told where it matters: while it waits for last lines, and nobody reads them. */
+/* Core is told what it does not know yet; that a reader was lost that it waits for, each time. */
 static void on_read(void *ctx, const char *job, uint32_t attempt, bool is_read)
 {
     struct log_watch *w = ctx;
     struct event e = about(job, attempt, is_read ? EVENT_LOGS_READ : EVENT_LOGS_UNREAD);
     const struct job *j = model_job(pump_model(w->d->pump), job);
+    bool is_news;
 
-    if (j && j->state == JOB_ENDING && j->attempt.number == attempt &&
-        (j->attempt.unread || !is_read))
+    if (!j || j->attempt.number != attempt)
+        return;
+    is_news = j->attempt.unread == is_read;
+    if ((j->state == JOB_RUNNING && is_news) || (j->state == JOB_ENDING && (is_news || !is_read)))
         pump_input(w->d->pump, &e);
 }
 
@@ -208,7 +211,7 @@ void logs_are_unread(struct pump *p)
         const struct job *j = *job;
         struct event e = about(j->name, j->attempt.number, EVENT_LOGS_UNREAD);
 
-        if (j->scheduled && j->state == JOB_ENDING)
+        if (j->scheduled && (j->state == JOB_RUNNING || j->state == JOB_ENDING))
             pump_input(p, &e);
     }
 }

@@ -63,7 +63,7 @@ struct job {
     bool ended;   /* and was to be drained */
     bool nowhere; /* its reader misses the folder of a log */
     usec_t moved_at;
-    bool told_unread;             /* of this attempt */
+    bool told_unread;             /* of the end of this attempt */
     VEC(struct reader_seen) seen; /* by file */
     usec_t window;
     uint32_t in_window;
@@ -231,29 +231,38 @@ static int on_files_timer(sd_event_source *s, uint64_t usec, void *userdata)
     return 0;
 }
 
-/* There is room again for jobs that its reader had none for. */
-static void ask_refused(const struct owner *o)
+/* Its main log is read, and each other one of which a reader can be had. */
+static bool is_heard(const struct job *home)
 {
-    VEC_FOREACH (&o->readers->jobs, j) {
-        if ((*j)->owner != o || !(*j)->refused)
-            continue;
-        (*j)->refused = false;
-        ask_follow(*j);
-        if ((*j)->draining)
-            ask_about(*j, "drain");
+    const struct readers *r = home->owner->readers;
+    bool heard = reader_process_is_running(home->owner->process) && !home->refused;
+
+    for (size_t i = place_of(r, home->key) + 1;
+         i < r->jobs.n && streq(r->jobs.v[i]->key, home->key); i++) {
+        const struct reader_process *p = r->jobs.v[i]->owner->process;
+
+        heard &= reader_process_is_running(p) || reader_process_is_hopeless(p);
     }
+    return heard;
 }
 
-/* Of an attempt whose end is wanted: who waits for it must know whether anybody reads. */
+/* Who waits for the end of an attempt need not wait for a reader that cannot be had; who takes its
+ * silence for a sign must know that nobody hears it. */
 static void tell_read(struct job *j)
 {
     struct readers *r = j->owner->readers;
     const struct reader_process *p = j->owner->process;
-    bool is_read = reader_process_is_running(p) || reader_process_is_hopeless(p);
+    bool is_read;
 
-    if (!j->draining || j->part || (!is_read && j->told_unread))
+    if (j->part && j->draining)
         return;
-    j->told_unread |= !is_read;
+    if (j->draining)
+        is_read = reader_process_is_running(p) || reader_process_is_hopeless(p);
+    else
+        is_read = is_heard(find_job(r, j->key));
+    if (j->draining && !is_read && j->told_unread)
+        return;
+    j->told_unread |= j->draining && !is_read;
     r->handlers.read(r->ctx, j->key, j->attempt, is_read);
 }
 
@@ -266,6 +275,27 @@ static void tell_all_read(void *ctx)
     for (size_t i = r->jobs.n; i > 0; i--) /* from behind: who is told may forget jobs */
         if (i <= r->jobs.n && r->jobs.v[i - 1]->owner == o)
             tell_read(r->jobs.v[i - 1]);
+}
+
+static void ask_again(struct job *j)
+{
+    if (!j->refused)
+        return;
+    j->refused = false;
+    ask_follow(j);
+    if (j->draining)
+        ask_about(j, "drain");
+    tell_read(j);
+}
+
+/* There is room again for jobs that its reader had none for. */
+static void ask_refused(const struct owner *o)
+{
+    const struct readers *r = o->readers;
+
+    for (size_t i = r->jobs.n; i > 0; i--)
+        if (i <= r->jobs.n && r->jobs.v[i - 1]->owner == o)
+            ask_again(r->jobs.v[i - 1]);
 }
 
 /* What the reader before this one told will come again, from the marks on. */
@@ -472,6 +502,7 @@ static void take_about(struct owner *o, struct job *j, const char *kind, const j
         take_gap(j, t);
     } else if (streq(kind, "full")) {
         j->refused = true;
+        tell_read(j);
         tell_gap(j, "its logs are not read as long as so many others of its user are");
     } else if (streq(kind, "nowhere")) {
         take_nowhere(j);
@@ -772,6 +803,8 @@ int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uin
     if (begins && !is_new)
         find_home(j);
     ask_follow(j);
+    if (begins)
+        tell_read(j);
     reader_state_changed(r->state);
     return 0;
 }
@@ -892,6 +925,7 @@ static struct job *get_part(struct job *home, const char *node)
     ask_follow(part);
     if (part->draining)
         ask_about(part, "drain");
+    tell_read(part);
     return part;
 }
 

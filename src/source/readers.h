@@ -53,8 +53,9 @@ struct readers_handlers {
     /* All that the attempt's files held when readers_drain() was called has been read, and its
      * signals have been told. */
     void (*drained)(void *ctx, const char *job, uint32_t attempt);
-    /* Behind readers_drain(). false: nobody reads it for now, but the next reader is on its way;
-     * that is told once for an attempt. true: one is there, or none can be had. */
+    /* Whether somebody reads it, from where it was read last: when it begins, and whenever its
+     * reader has begun or ended, which need not make a difference. Behind readers_drain() true is
+     * also told when none can be had, and false, for which somebody may wait, once. */
     void (*read)(void *ctx, const char *job, uint32_t attempt, bool is_read);
     /* A file is being followed (trouble NULL), or cannot be read, and why. path is sanitised. */
     void (*file)(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,

@@ -94,7 +94,8 @@ struct cluster {
     VEC(struct watched) watch;
     VEC(struct story) stories;
     VEC(struct log) logs;
-    bool reading;         /* there is a reader */
+    bool reading;         /* there is a reader ... */
+    usec_t read_since;    /* ... since then */
     uint64_t reader_life; /* changes whenever one begins or ends */
     bool alive, full;
     uint64_t life;                  /* of reknitd */
@@ -106,8 +107,10 @@ struct cluster {
     unsigned requeues, cancels, deaths, attempts;
     unsigned guards, fences, copies; /* copies: that nobody could have prevented */
     unsigned reader_deaths, unread;  /* unread: verdicts that waited in vain for a reader */
+    unsigned silences;               /* for which running attempts were interrupted */
 };
 
+#define LAG_MAX   USEC_PER_SEC /* of a reader, behind what is written and asked */
 #define BEGINNING ((usec_t)1767225600 * USEC_PER_SEC) /* 2026-01-01 */
 
 void cluster_init(struct cluster *c, uint64_t seed, bool trace);

@@ -15,6 +15,7 @@
 #define MIN USEC_PER_MIN
 
 #define REFOLD_PER_MILLE 5
+#define SILENCE_LEAST    (10 * S)
 #define WISHES_MAX       25  /* of one kind and job, in ten minutes */
 #define REQUEUES_MAX     200 /* in the life of a job; its budgets are far below */
 
@@ -140,6 +141,25 @@ static void check_verdict(struct cluster *c, const struct event *e, const struct
         cluster_fail(c, "%s: the verdict on attempt %u lacks %zu lines", e->job, e->attempt, left);
 }
 
+/* Silence is what was read and says nothing: never what nobody had read, nor a time in which nobody
+ * did. */
+static void check_silence(struct cluster *c, const struct event *e, const struct job *j)
+{
+    const struct attempt *a = &j->attempt;
+    size_t left = reader_left(c, inspect_story(c, e->job)->index, e->attempt, c->now - LAG_MAX - 1);
+
+    if ((e->finding.finding != FINDING_CRASH && e->finding.finding != FINDING_HANG) || a->exited ||
+        a->gone)
+        return;
+    c->silences++;
+    if (left > 0)
+        cluster_fail(c, "%s is interrupted for its silence, and %zu lines of it are not read",
+                     e->job, left);
+    if (!c->reading || c->now < c->read_since + SILENCE_LEAST ||
+        c->now - e->finding.silent < c->read_since)
+        cluster_fail(c, "%s is interrupted for a silence in which nobody read", e->job);
+}
+
 void inspect_derived(struct cluster *c, const struct event *e)
 {
     struct story *t = inspect_story(c, e->job);
@@ -160,6 +180,8 @@ void inspect_derived(struct cluster *c, const struct event *e)
         /* void costs nothing, and has a limit */
         if (t->requeues_of_decision > 8)
             cluster_fail(c, "%s: %u requeues for one decision", e->job, t->requeues_of_decision);
+    } else if (e->kind == EVENT_FINDING) {
+        check_silence(c, e, j);
     } else if (e->kind == EVENT_VERDICT) {
         t->judged = e->attempt;
         check_verdict(c, e, j);

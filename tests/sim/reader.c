@@ -9,7 +9,6 @@
 #include "base/str.h"
 
 #define S            USEC_PER_SEC
-#define LAG_MAX      S       /* of the reader, behind what is written and asked */
 #define START_MAX    (5 * S) /* of a reader, mostly */
 #define START_LATEST (60 * S)
 #define NEVER_DONE   10 /* percent of the ends that are read, and it is not said */
@@ -86,8 +85,14 @@ static void tell(struct cluster *c, struct watched *w, enum event_kind kind)
     const struct job *j = model_job(core_model(c->core), w->key);
     struct event e = {.kind = kind, .attempt = w->followed};
 
-    if (!j || j->state != JOB_ENDING || j->attempt.number != w->followed ||
-        (kind == EVENT_LOGS_READ && !j->attempt.unread))
+    bool is_news;
+
+    if (!j || j->attempt.number != w->followed)
+        return;
+    is_news = j->attempt.unread == (kind == EVENT_LOGS_READ);
+    if (j->state != JOB_RUNNING && j->state != JOB_ENDING)
+        return;
+    if (!is_news && (j->state == JOB_RUNNING || kind == EVENT_LOGS_READ))
         return;
     STR_COPY(e.job, w->key);
     if (kind == EVENT_LOGS_UNREAD)
@@ -95,13 +100,16 @@ static void tell(struct cluster *c, struct watched *w, enum event_kind kind)
     warden_feed(c, e);
 }
 
-/* Nobody reads: whoever is drained waits. That it happened is told once. */
+/* Nobody reads: whoever is drained waits. That it happened to such a one is told once. */
 static void tell_unread(struct cluster *c, struct watched *w)
 {
-    if (!w->draining || c->reading)
+    const struct job *j = model_job(core_model(c->core), w->key);
+    bool runs = j && j->state == JOB_RUNNING;
+
+    if (c->reading)
         return;
-    w->downs++;
-    if (w->downs == 1)
+    w->downs += w->draining && !runs;
+    if (runs || w->downs <= 1)
         tell(c, w, EVENT_LOGS_UNREAD);
 }
 
@@ -120,12 +128,12 @@ static void begin(struct cluster *c, struct arg arg)
     if (!c->alive || arg.a != c->life || c->reading)
         return;
     c->reading = true;
+    c->read_since = c->now;
     c->reader_life++;
     for (size_t i = 0; c->alive && c->life == life && i < c->watch.n; i++) {
         read_soon(c, c->watch.v[i].last.index, c->watch.v[i].followed);
         drain(c, &c->watch.v[i]);
-        if (c->watch.v[i].draining)
-            tell(c, &c->watch.v[i], EVENT_LOGS_READ);
+        tell(c, &c->watch.v[i], EVENT_LOGS_READ);
     }
 }
 
@@ -171,6 +179,8 @@ void reader_follow(struct cluster *c, const char *key)
         read_soon(c, w->last.index, w->followed);
         if (j->state == JOB_ENDING)
             reader_drain(c, key);
+        else
+            tell_unread(c, w);
         return;
     }
 }
@@ -195,7 +205,7 @@ void reader_drain(struct cluster *c, const char *key)
     }
 }
 
-/* Of attempts that ended before this reknitd began. */
+/* Of attempts that ran or ended before this reknitd began. */
 void reader_is_unknown(struct cluster *c)
 {
     const struct model *m = core_model(c->core);
@@ -204,7 +214,7 @@ void reader_is_unknown(struct cluster *c)
         const struct job *j = m->jobs.v[i];
         struct event e = {.kind = EVENT_LOGS_UNREAD, .attempt = j->attempt.number};
 
-        if (j->state != JOB_ENDING)
+        if (j->state != JOB_RUNNING && j->state != JOB_ENDING)
             continue;
         STR_COPY(e.job, j->name);
         inspect_story(c, j->name)->unread_at = c->now;

@@ -32,7 +32,8 @@ static void on_abort(int sig)
 
 struct tally {
     size_t events;
-    unsigned attempts, requeues, cancels, deaths, guards, fences, copies, reader_deaths, unread;
+    unsigned attempts, requeues, cancels, deaths, guards, fences, copies, reader_deaths, unread,
+        silences;
 };
 
 static void run(uint64_t seed, bool trace, struct tally *t)
@@ -52,6 +53,7 @@ static void run(uint64_t seed, bool trace, struct tally *t)
     t->copies += c.copies;
     t->reader_deaths += c.reader_deaths;
     t->unread += c.unread;
+    t->silences += c.silences;
     cluster_done(&c);
 }
 
@@ -70,8 +72,8 @@ int main(int argc, char **argv)
         run((uint64_t)(first + i), trace, &t);
     printf("%lld runs: %u attempts, %u requeues and %u cancels asked for, %u guards, %u fences, %u "
            "copies that nobody could prevent, %u deaths of reknitd, %u of readers, %u verdicts "
-           "without one, %zu events\n",
+           "without one, %u interruptions for silence, %zu events\n",
            count, t.attempts, t.requeues, t.cancels, t.guards, t.fences, t.copies, t.deaths,
-           t.reader_deaths, t.unread, t.events);
+           t.reader_deaths, t.unread, t.silences, t.events);
     return 0;
 }

@@ -155,3 +155,48 @@ def test_what_nobody_read_before_reknitd_was_killed_is_waited_for(tmp_path):
         wait_for(lambda: time.monotonic() > back, "")
         daemon.start()
         assert causes(daemon) == ["gpu-hardware"]
+
+
+def fall_silent(tmp_path, world, daemon):
+    """A job that wrote of an error last, and reknitd is killed for longer than it waits for more."""
+    job = world.submit(comment="reknit", work_dir=str(tmp_path))
+    log = tmp_path / f"slurm-{job}.out"
+    log.write_text("step 1/9 | loss 0.5\n")
+    daemon.until("/v1/jobs", lambda a: a["jobs"] and a["jobs"][0].get("last_step") == 1)
+    with log.open("a") as f:
+        f.write(ECC)
+    key = daemon.ask("/v1/jobs")[1]["jobs"][0]["key"]
+    daemon.until(f"/v1/jobs/{key}/events?kind=all", lambda a: "uncorrectable" in str(a))
+    back = time.monotonic() + SILENCE + 1
+    daemon.process.kill()
+    daemon.process.wait()
+    daemon.socket.unlink()
+    wait_for(lambda: time.monotonic() > back, "")
+    return log
+
+
+SILENCE = 5
+HASTY = {"policy": "hasty", "policies": [{"name": "hasty", "policy": {"hang": {"first_step": f"{6 * SILENCE}s"}}}]}
+
+
+def test_what_got_on_while_reknitd_was_away_is_left_alone(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="act", **HASTY) as daemon:
+        log = fall_silent(tmp_path, world, daemon)
+        with log.open("a") as f:
+            f.write("step 2/9 | loss 0.4\n")
+        daemon.start()
+        jobs = daemon.until("/v1/jobs", lambda a: a["jobs"] and a["jobs"][0].get("last_step") == 2)["jobs"]
+        assert jobs[0]["phase"] == "running"
+        assert not daemon.ask("/v1/incidents")[1]["incidents"]
+        assert not [r for r in world.done if r["op"] == "requeue"]
+
+
+def test_what_is_dead_when_reknitd_is_back_is_found(tmp_path):
+    """But only when it was silent for long enough while somebody read."""
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="act", **HASTY) as daemon:
+        fall_silent(tmp_path, world, daemon)
+        back = time.monotonic()
+        daemon.start()
+        assert causes(daemon) == ["gpu-hardware"]
+        assert time.monotonic() - back >= SILENCE
+        wait_for(lambda: [r for r in world.done if r["op"] == "requeue"], "it is not started again")

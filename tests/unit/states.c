@@ -51,6 +51,12 @@ static bool deeds_differ(const deeds *a, const deeds *b)
     return differ;
 }
 
+/* A time that is over, since nobody ticks before a first look, is only looked at again (core.c). */
+static bool deadlines_differ(const struct core *a, const struct core *b)
+{
+    return core_deadline(a) != core_deadline(b) && core_deadline(a) > core_model(a)->now;
+}
+
 const char *states_differ(const struct core *a, const struct core *b)
 {
     const struct model *x = core_model(a), *y = core_model(b);
@@ -72,5 +78,5 @@ const char *states_differ(const struct core *a, const struct core *b)
         if (what[0])
             return what;
     }
-    return core_deadline(a) == core_deadline(b) ? "" : "deadline";
+    return deadlines_differ(a, b) ? "deadline" : "";
 }

@@ -4,7 +4,11 @@
  * followed by no progress for so long that the job will not get over it, although its processes
  * live on (algorithm b.1). A root line with progress behind it is an error that was survived.
  *
- * A line is only text: before processes are ended for it, they must not be visibly at work. */
+ * A line is only text: before processes are ended for it, they must not be visibly at work.
+ *
+ * Progress is read in the logs. So while nobody reads them (reknitd was away, a reader is dead or
+ * hangs), there is nothing to be found but an end that others saw; and when somebody does again,
+ * the job has the whole of its time anew. docs/decisions/011 */
 
 #include "core/detect/detect.h"
 
@@ -37,7 +41,7 @@ static bool waits_for_root(const struct model *m, const struct job *j)
     const struct attempt *a = &j->attempt;
 
     return policy_of(m, j)->hang.enabled && a->root_at != USEC_NEVER && !a->progressed &&
-           !a->crashed && !a->hung;
+           !a->crashed && !a->hung && !a->unread;
 }
 
 static usec_t longer_of(usec_t a, usec_t b)
@@ -66,11 +70,12 @@ static usec_t root_limit(const struct model *m, const struct job *j)
 {
     const struct attempt *a = &j->attempt;
     usec_t base = ever_stepped(j) ? a->root_at : longer_of(a->root_at, a->last_output);
-    usec_t limit = base + recovery_time(m, j);
+    usec_t limit = silent_since(a, base) + recovery_time(m, j);
 
     for (int p = 0; p < PHASE_MAX; p++)
         if (a->phase_began[p] != USEC_NEVER)
-            limit = longer_of(limit, a->phase_began[p] + phase_allowance(m, j, (enum phase)p));
+            limit = longer_of(limit, silent_since(a, a->phase_began[p]) +
+                                         phase_allowance(m, j, (enum phase)p));
     return limit;
 }
 
@@ -98,7 +103,8 @@ static bool has_ended(const struct attempt *a)
 }
 
 /* While others of the step live: behind a step that ended as a whole, a script may start the next.
- */
+ * Of a task that died when nobody read, nobody knows how its job took it: then that takes as long
+ * as with any other error. */
 static usec_t task_limit(const struct model *m, const struct job *j)
 {
     const struct attempt *a = &j->attempt;
@@ -107,6 +113,8 @@ static usec_t task_limit(const struct model *m, const struct job *j)
     if (!waits_for_root(m, j) || a->task_died_at == USEC_NEVER ||
         (tasks > 0 && a->tasks_ended >= tasks))
         return USEC_NEVER;
+    if (a->read_at > a->task_died_at)
+        return longer_of(a->read_at, a->last_output) + recovery_time(m, j);
     return longer_of(a->task_died_at, a->last_output) + TASK_WAIT;
 }
 
@@ -120,7 +128,9 @@ usec_t crash_due(const struct model *m, const struct job *j)
     limit = root_limit(m, j);
     if (asked < task && task < limit)
         return task;
-    return asked < limit ? limit : USEC_NEVER; /* from then on the next sample decides */
+    if (asked < limit)
+        return limit;
+    return asked < task ? task : USEC_NEVER; /* from then on the next sample decides */
 }
 
 static void say_how_it_ended(const struct attempt *a, struct finding_facts *ret)
@@ -140,18 +150,20 @@ static void say_how_it_ended(const struct attempt *a, struct finding_facts *ret)
 static bool detect_task(const struct model *m, const struct job *j, struct finding_facts *ret)
 {
     usec_t limit = task_limit(m, j);
+    usec_t since = silent_since(&j->attempt, j->attempt.task_died_at);
     char waited[DURATION_TEXT_MAX];
 
     if (m->now < limit || limit == USEC_NEVER)
         return false;
-    ret->timeout = limit - j->attempt.task_died_at;
+    ret->timeout = limit - since;
     STR_PRINTF(ret->why, "%s, and for %s the others did nothing that shows", j->attempt.task_death,
-               duration_format(m->now - j->attempt.task_died_at, waited));
+               duration_format(m->now - since, waited));
     return true;
 }
 
 static bool detect_root(const struct model *m, const struct job *j, struct finding_facts *ret)
 {
+    usec_t since = silent_since(&j->attempt, j->attempt.root_at);
     char waited[DURATION_TEXT_MAX], life[128];
     enum liveness l;
 
@@ -160,10 +172,10 @@ static bool detect_root(const struct model *m, const struct job *j, struct findi
     l = liveness_of(m, j, QUIET_SPAN);
     if (!looks_dead(j, l))
         return false;
-    ret->timeout = root_limit(m, j) - j->attempt.root_at;
+    ret->timeout = root_limit(m, j) - since;
     liveness_text(j, l, life, sizeof(life));
-    STR_PRINTF(ret->why, "no progress for %s after %s; %s",
-               duration_format(m->now - j->attempt.root_at, waited), j->attempt.root, life);
+    STR_PRINTF(ret->why, "no progress for %s after %s; %s", duration_format(m->now - since, waited),
+               j->attempt.root, life);
     return true;
 }
 
@@ -175,7 +187,8 @@ bool detect_crash(const struct model *m, const struct job *j, struct finding_fac
         return false;
     if (j->requested && has_ended(a)) /* as was wished */
         return false;
-    *ret = (struct finding_facts){.finding = FINDING_CRASH, .silent = m->now - a->last_progress};
+    *ret = (struct finding_facts){.finding = FINDING_CRASH,
+                                  .silent = m->now - silent_since(a, a->last_progress)};
     if (!has_ended(a))
         return detect_task(m, j, ret) || detect_root(m, j, ret);
     say_how_it_ended(a, ret);

@@ -9,6 +9,13 @@
 
 #include "core/state/state.h"
 
+/* From when on a silence since `at` counts: while nobody read the attempt's logs, nobody knows
+ * whether it was silent. As long as nobody does, no silence is found at all. */
+static inline usec_t silent_since(const struct attempt *a, usec_t at)
+{
+    return at > a->read_at ? at : a->read_at;
+}
+
 bool detect_recovery(const struct model *m, const struct job *j, struct finding_facts *ret);
 
 bool detect_crash(const struct model *m, const struct job *j, struct finding_facts *ret);

@@ -15,7 +15,8 @@
  *                prove it
  *
  * What proves a hang may also come later; then it is one at once. Without samples of the processes
- * nothing is ever killed: silence of a collector is no evidence about a job. */
+ * nothing is ever killed: silence of a collector is no evidence about a job. Nor is that of a
+ * reader, so each window begins when the logs are read (again) at the earliest. */
 
 #include "core/detect/detect.h"
 
@@ -123,9 +124,11 @@ static struct allowance startup(const struct model *m, const struct job *j)
                                                                     : "a third of hang.first_step");
 }
 
-static struct window window_of(usec_t base, enum phase phase, struct allowance a)
+static struct window window_of(const struct job *j, usec_t since, enum phase phase,
+                               struct allowance a)
 {
-    return (struct window){.base = base, .timeout = a.time, .phase = phase, .why = a};
+    return (struct window){
+        .base = silent_since(&j->attempt, since), .timeout = a.time, .phase = phase, .why = a};
 }
 
 static struct window before_first_step(const struct model *m, const struct job *j)
@@ -134,7 +137,7 @@ static struct window before_first_step(const struct model *m, const struct job *
     /* A job that was never seen to step may print what nobody can read; then any line is life. */
     bool readable = j->timing.first_step > 0;
 
-    return window_of(readable ? a->started : a->last_output, PHASE_STARTUP, startup(m, j));
+    return window_of(j, readable ? a->started : a->last_output, PHASE_STARTUP, startup(m, j));
 }
 
 /* Until a rhythm is known, a step may take as long as a start, and never less than the least that
@@ -148,7 +151,7 @@ static struct window between_steps(const struct model *m, const struct job *j)
         a = steady_allowance(p, &j->timing);
     else
         a = more_of(by_policy(p->timeout_min, "hang.timeout_min"), startup(m, j));
-    return window_of(j->attempt.last_progress, PHASE_STEADY, a);
+    return window_of(j, j->attempt.last_progress, PHASE_STEADY, a);
 }
 
 static struct window base_window(const struct model *m, const struct job *j)
@@ -156,7 +159,7 @@ static struct window base_window(const struct model *m, const struct job *j)
     const struct attempt *a = &j->attempt;
 
     if (a->finished_at != USEC_NEVER)
-        return window_of(longest_of(a->finished_at, a->last_progress), PHASE_SHUTDOWN,
+        return window_of(j, longest_of(a->finished_at, a->last_progress), PHASE_SHUTDOWN,
                          open_phase(m, j, PHASE_SHUTDOWN));
     return a->steps_seen == 0 ? before_first_step(m, j) : between_steps(m, j);
 }
@@ -168,9 +171,9 @@ struct window hang_window(const struct model *m, const struct job *j)
 
     for (int p = 0; p < PHASE_MAX; p++) {
         enum phase phase = (enum phase)p;
-        struct window open = window_of(a->phase_began[p], phase, open_phase(m, j, phase));
+        struct window open = window_of(j, a->phase_began[p], phase, open_phase(m, j, phase));
 
-        if (open.base == USEC_NEVER)
+        if (a->phase_began[p] == USEC_NEVER)
             continue;
         if (p == PHASE_COMPILATION) /* compiling comes on top */
             open.timeout += w.timeout;
@@ -230,7 +233,8 @@ static bool find(const struct model *m, const struct job *j, const struct window
 
     *ret = (struct finding_facts){.finding = finding,
                                   .timeout = w->timeout,
-                                  .silent = m->now - j->attempt.last_progress,
+                                  .silent =
+                                      m->now - silent_since(&j->attempt, j->attempt.last_progress),
                                   .phase = w->phase};
     liveness_text(j, l, life, sizeof(life));
     allowed_text(j, w, allowed, sizeof(allowed));
@@ -286,7 +290,8 @@ static bool overdue(const struct model *m, const struct job *j, const struct win
 static bool is_watched(const struct model *m, const struct job *j)
 {
     return j->state == JOB_RUNNING && policy_of(m, j)->hang.enabled && !j->attempt.hung &&
-           !j->attempt.crashed && !j->attempt.exited && !j->attempt.gone && !j->attempt.progressed;
+           !j->attempt.crashed && !j->attempt.exited && !j->attempt.gone &&
+           !j->attempt.progressed && !j->attempt.unread;
 }
 
 usec_t hang_due(const struct model *m, const struct job *j)

@@ -21,7 +21,8 @@ static bool is_still(const struct model *m, const struct job *j, usec_t span)
 
 enum liveness liveness_of(const struct model *m, const struct job *j, usec_t span)
 {
-    const struct streaks *s = &j->attempt.streaks;
+    const struct attempt *a = &j->attempt;
+    const struct streaks *s = &a->streaks;
 
     /* A sampler that went quiet proves nothing. */
     if (s->sampled == USEC_NEVER || m->now - s->sampled > 2 * s->last.interval + USEC_PER_SEC)
@@ -34,7 +35,7 @@ enum liveness liveness_of(const struct model *m, const struct job *j, usec_t spa
         return LIVENESS_IDLE;
     if (s->veiled > 0)
         return LIVENESS_UNKNOWN;
-    if (s->spinning >= span && m->now - j->attempt.last_output >= span)
+    if (s->spinning >= span && m->now - silent_since(a, a->last_output) >= span)
         return LIVENESS_SPINNING;
     return s->observed >= span ? LIVENESS_BUSY : LIVENESS_UNKNOWN;
 }

@@ -41,8 +41,8 @@ enum event_kind {
     EVENT_MODE,            /* what may be done for the job from now on */
     EVENT_BRAKES,          /* how fast anything may be done from now on */
     EVENT_FENCED,          /* nothing of the job runs any more on a node that does not answer */
-    EVENT_LOGS_UNREAD, /* nobody reads the output of the attempt that ended; soon somebody will */
-    EVENT_LOGS_READ,   /* somebody does, from where the last reader was; or nobody can */
+    EVENT_LOGS_UNREAD, /* nobody reads the output of the attempt; if it ended, soon somebody will */
+    EVENT_LOGS_READ, /* somebody does, from where the last reader was; if it ended: or nobody can */
     /* derived */
     EVENT_FINDING,     /* a detector's statement */
     EVENT_INTERRUPTED, /* the attempt no longer makes useful progress: recorded at once */

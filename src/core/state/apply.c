@@ -231,10 +231,10 @@ static bool apply_drained(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
-/* From then on to the verdict the last lines are awaited, and somebody has to read them. */
+/* Of what runs, the lines show that it lives, and of what has ended, the last are awaited. */
 static bool apply_unread(struct model *m, struct job *j, const struct event *e)
 {
-    if (!is_attempt(j, e) || j->state != JOB_ENDING)
+    if (!is_attempt(j, e) || (j->state != JOB_RUNNING && j->state != JOB_ENDING))
         return false;
     j->attempt.unread = true;
     j->attempt.unread_at = m->now;
@@ -246,7 +246,7 @@ static bool apply_read(struct model *m, struct job *j, const struct event *e)
     if (!is_attempt(j, e) || !j->attempt.unread)
         return false;
     j->attempt.unread = false;
-    j->attempt.read_at = m->now;
+    attempt_is_read(&j->attempt, m->now);
     return true;
 }
 

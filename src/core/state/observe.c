@@ -52,18 +52,43 @@ void attempt_begin(struct job *j, uint32_t number, usec_t now)
 /* What was printed before a task died may be read a moment after it was seen to. */
 #define IN_FLIGHT (2 * USEC_PER_SEC)
 
+/* ... and one that is read late, because nobody did meanwhile, may be of either time. */
+static bool may_be_older_than_death(const struct attempt *a, usec_t now)
+{
+    usec_t read = a->task_died_at > a->read_at ? a->task_died_at : a->read_at;
+
+    return a->task_died_at != USEC_NEVER && now < read + IN_FLIGHT;
+}
+
+static void streaks_begin(struct streaks *s)
+{
+    *s = (struct streaks){.sampled = s->sampled, .last = s->last};
+}
+
 static void progress(struct attempt *a, usec_t now)
 {
     a->last_progress = now;
-    if (a->task_died_at != USEC_NEVER && now < a->task_died_at + IN_FLIGHT)
+    if (may_be_older_than_death(a, now))
         return;
     a->storage_at = a->task_died_at = USEC_NEVER;
-    a->streaks = (struct streaks){.sampled = a->streaks.sampled, .last = a->streaks.last};
+    streaks_begin(&a->streaks);
     if (a->suspicion != SUSPICION_NONE ||
         (a->root_at != USEC_NEVER && a->recoveries < RECOVERIES_SHOWN))
         a->progressed = true;
     else
         a->root_at = USEC_NEVER;
+}
+
+void attempt_is_read(struct attempt *a, usec_t now)
+{
+    streaks_begin(&a->streaks); /* there may have been progress */
+    a->read_at = now;
+}
+
+/* Lines that were read late say nothing of the time between them. */
+static bool was_read_since(const struct attempt *a, usec_t then)
+{
+    return a->read_at <= then;
 }
 
 static void phase_open(struct attempt *a, enum phase phase, usec_t now)
@@ -79,7 +104,8 @@ static void phase_close(struct job *j, enum phase phase, usec_t now)
 
     if (began == USEC_NEVER)
         return;
-    timing_add_phase(&j->timing, phase, now - began);
+    if (was_read_since(a, began))
+        timing_add_phase(&j->timing, phase, now - began);
     if (began >= a->last_step_at) /* otherwise steps went on meanwhile */
         a->held_up += now - began;
     a->phase_began[phase] = USEC_NEVER;
@@ -138,6 +164,15 @@ static void note_new_work(struct job *j, const struct signal *s, usec_t now)
     a->new_until = now;
 }
 
+/* A reader begins a moment behind the first attempt of its user. Of a first start, which then took
+ * longer than is known, too long a time is better than none: the job is known to step. */
+static bool is_start_measured(const struct job *j, usec_t now)
+{
+    const struct attempt *a = &j->attempt;
+
+    return j->timing.first_step == 0 || now - a->started >= 2 * (a->read_at - a->started);
+}
+
 static void observe_step(struct job *j, const struct signal *s, usec_t now)
 {
     struct attempt *a = &j->attempt;
@@ -149,8 +184,9 @@ static void observe_step(struct job *j, const struct signal *s, usec_t now)
     close_blocking_phases(j, now);
     if (a->steps_seen == 0) {
         a->first_step_at = now;
-        timing_add_first_step(&j->timing, now - a->started);
-    } else {
+        if (is_start_measured(j, now))
+            timing_add_first_step(&j->timing, now - a->started);
+    } else if (was_read_since(a, a->last_step_at)) {
         timing_add_gap(&j->timing, now - a->last_step_at - a->held_up);
     }
     a->steps_seen++;

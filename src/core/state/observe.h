@@ -13,5 +13,7 @@ struct job *model_add_job(struct model *m, const char *name);
 void attempt_reset(struct attempt *a);
 void attempt_begin(struct job *j, uint32_t number, usec_t now);
 void attempt_observe(struct job *j, const struct signal *s, usec_t now);
+/* Its logs are read again: nobody knows what it did meanwhile. */
+void attempt_is_read(struct attempt *a, usec_t now);
 
 #endif

@@ -119,7 +119,7 @@ struct attempt {
     usec_t interrupted_at; /* or ended with status 0; USEC_NEVER */
     bool exited, gone, drained, lost;
     usec_t exited_at, gone_at;
-    bool unread;               /* its last lines, and somebody is about to read them */
+    bool unread;               /* nobody reads its logs; once it ends, soon somebody will */
     usec_t unread_at, read_at; /* when that came to be, last; when somebody was there; 0 */
     struct exit_fact exit;
     usec_t killed_at;    /* the first KILL was asked for; USEC_NEVER */
