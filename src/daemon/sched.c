@@ -138,11 +138,13 @@ static void on_nodes(void *ctx, enum adapter_outcome outcome, const json_t *answ
                      const char *text)
 {
     struct sched_watch *w = ctx;
+    usec_t asked_at = w->of_nodes.asked_at;
     json_t *held = TAKE(w->held);
 
-    w->nodes_answered_at = mono_us();
+    w->awaits_nodes = false;
     if (outcome == ADAPTER_DONE) {
-        account(w, &w->of_nodes, w->of_nodes.asked_at, answer);
+        account(w, &w->of_nodes, asked_at > w->jobs_answered_at ? asked_at : w->jobs_answered_at,
+                answer);
         sched_nodes_take(w->nodes, answer);
         daemon_tell_brakes(w->d); /* a share of the nodes */
     }
@@ -154,24 +156,29 @@ static void on_nodes(void *ctx, enum adapter_outcome outcome, const json_t *answ
 
 static void ask_nodes(struct sched_watch *w)
 {
+    if (w->awaits_nodes)
+        return;
+    w->awaits_nodes = true;
     w->of_nodes.asked_at = mono_us();
     adapter_ask(w->d->adapter, request("nodes", true), deadline(w), on_nodes, w);
 }
 
+/* What became of a job is understood by what became of its nodes, and they must be looked at after
+ * it: a node that takes its job along is down from that moment on. */
 static void on_jobs(void *ctx, enum adapter_outcome outcome, const json_t *answer, const char *text)
 {
     struct sched_watch *w = ctx;
-    bool together = w->of_nodes.asked_at >= w->of_jobs.asked_at;
 
     w->asking = false;
+    w->jobs_answered_at = mono_us();
     if (outcome != ADAPTER_DONE) {
         say_failing(w, text);
         timer_arm(w->timer, mono_us() + w->d->config->poll);
         return;
     }
-    account(w, &w->of_jobs, together ? w->nodes_answered_at : w->of_jobs.asked_at, answer);
+    account(w, &w->of_jobs, w->of_jobs.asked_at, answer);
     say_answering(w);
-    if (!together && sched_jobs_end_in(w, answer)) {
+    if (w->awaits_nodes || sched_jobs_end_in(w, answer)) {
         w->held = json_incref((json_t *)answer);
         ask_nodes(w);
         return;
@@ -242,7 +249,6 @@ static bool nodes_are_due(const struct sched_watch *w, usec_t now)
     return now >= w->of_nodes.asked_at + w->of_nodes.took * NODES_SHARE;
 }
 
-/* Nodes first: what became of a job is understood by what became of its nodes. */
 static void look(struct sched_watch *w)
 {
     usec_t now = mono_us();
@@ -254,10 +260,10 @@ static void look(struct sched_watch *w)
         w->clock_at = now + CLOCK_EVERY;
     }
     w->of_jobs.asked_at = now;
-    if (nodes_are_due(w, now))
-        ask_nodes(w);
     w->asking = true;
     adapter_ask(w->d->adapter, request("jobs", true), deadline(w), on_jobs, w);
+    if (nodes_are_due(w, now))
+        ask_nodes(w);
 }
 
 static bool is_asking(const struct sched_watch *w)

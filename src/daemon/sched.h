@@ -40,7 +40,8 @@ struct sched_watch {
     bool full; /* all jobs were seen since the adapter started */
     bool asking;
     struct poll of_jobs, of_nodes;
-    usec_t nodes_answered_at;
+    usec_t jobs_answered_at;
+    bool awaits_nodes;       /* they are asked for, and not answered yet */
     usec_t free_at;          /* monotonic: before, nothing is asked, for it cost too much of late */
     json_t *held;            /* an answer about jobs that waits for one about nodes; or NULL */
     usec_t clock_at;         /* when its clock and configuration are to be asked for */

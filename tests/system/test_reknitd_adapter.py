@@ -200,3 +200,28 @@ def test_what_is_dead_when_reknitd_is_back_is_found(tmp_path):
         assert causes(daemon) == ["gpu-hardware"]
         assert time.monotonic() - back >= SILENCE
         wait_for(lambda: [r for r in world.done if r["op"] == "requeue"], "it is not started again")
+
+
+class Toppling(World):
+    """Its node goes down between two questions of one look, just before the jobs are answered."""
+
+    toppled = None
+
+    def op_jobs(self, request, session):
+        if self.toppled:
+            node, self.toppled = self.toppled, None
+            self.set_node(node, state="down", flags=["not-responding"])
+            for job in self.jobs:  # queued again, it does not say which node that was
+                self.change(job, failed_node="")
+        return super().op_jobs(request, session)
+
+
+def test_a_node_that_goes_down_in_the_middle_of_a_look(tmp_path):
+    with Toppling(nodes=4) as world, daemon_of(tmp_path, world, mode="observe") as daemon:
+        job = world.submit(n_nodes=2, comment="reknit")
+        daemon.until("/v1/jobs", lambda a: [j.get("attempt") for j in a["jobs"]] == [1])
+        world.toppled = world.job(job)["nodes"][1]
+        answer = daemon.until("/v1/incidents", lambda a: a["incidents"])
+        incident = answer["incidents"][0]
+        assert incident["cause"] == "node-failure", answer
+        assert incident["culprits"]["nodes"] == ["n2"], answer
