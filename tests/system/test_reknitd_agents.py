@@ -271,9 +271,10 @@ def test_a_log_that_a_node_tells_of_is_read_once(place, world, tmp_path):
     log = tmp_path / "train-0.log"
     node = Node(place, "n1")
     log.write_text(ECC)
-    job = str(world.last_id + 1)
+    unreachable(world)
+    job = world.submit(comment="reknit", std_out=str(tmp_path / "none"))
     node.say("logs", 0, job=int(job), restart=0, paths=[str(log)])  # before a look has shown that it runs
-    assert running(place, world, std_out=str(tmp_path / "none")) == job
+    world.mend()
     place.journal.wait(job, "signal", lambda e: e.body.get("cause") == "gpu-hardware", timeout=20)
     for name in ("n1", "n2"):  # again, and from others
         Node(place, name).say("logs", 0, job=int(job), restart=0, paths=[str(log)])
