@@ -86,9 +86,11 @@ static void refuse(struct tunnel *t, const char *why)
 {
     struct tunnels *all = t->all;
     int64_t number = t->question.number;
+    char text[sizeof(t->why)];
 
+    STR_COPY(text, why); /* it may be the tunnel's own */
     release(t);
-    all->refused(all->ctx, number, why);
+    all->refused(all->ctx, number, text);
 }
 
 static void end_soon(struct tunnel *t, const char *why)
