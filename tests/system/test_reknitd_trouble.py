@@ -227,8 +227,6 @@ def first_death(daemon, job):
 def clock_is_set_before_agents_are_heard():
     """reknitd began an hour ahead, and NTP sets its host's clock back: so for an hour all that nodes
     tell is of before, by the clocks. Even of tasks that die before a look shows their job."""
-    if not PLUGIN.exists():
-        pytest.skip("spank_reknit.so is not built")
     if not CLOCK.exists() or b"__asan_init" in (REKNIT.parent / "reknitd").read_bytes():
         pytest.skip("set_clock.so is not built, or the sanitizer does not let it")
     with Site(nodes=4, cpus=16, requeue_delay=20, plugstack=Cluster.plugin(PLUGIN)) as site:

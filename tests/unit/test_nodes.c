@@ -14,6 +14,7 @@
 #include "daemon/daemon.h"
 #include "source/agents.h"
 #include "source/node_readers.h"
+#include "model_tell.h"
 #include "until.h"
 
 #define KEY    "42-1700000000"
@@ -192,17 +193,7 @@ void agents_counts(const struct agents *a, struct agents_counts *ret)
 
 static void apply(enum event_kind kind, uint32_t attempt)
 {
-    static uint64_t seq;
-    struct event *e = xnew(struct event);
-
-    e->seq = ++seq;
-    e->kind = kind;
-    e->attempt = attempt;
-    e->time_us = SUBMIT * USEC_PER_SEC;
-    STR_COPY(e->job, KEY);
-    e->seen.scheduled = kind == EVENT_JOB_SEEN;
-    assert_true(model_apply(world.model, e));
-    free(e);
+    model_tell(world.model, KEY, kind, attempt, SUBMIT * USEC_PER_SEC);
 }
 
 /* The scheduler is looked at, and shows the job's attempt, which core takes. */

@@ -12,6 +12,8 @@
 #include "base/str.h"
 #include "daemon/sched.h"
 
+#include "model_tell.h"
+
 #define KEY "42-1700000000"
 
 static struct {
@@ -51,17 +53,7 @@ void adapter_ask(struct adapter *a, json_t *request, usec_t deadline, adapter_re
 
 static void apply(enum event_kind kind, uint32_t attempt)
 {
-    static uint64_t seq;
-    struct event *e = xnew(struct event);
-
-    e->seq = ++seq;
-    e->kind = kind;
-    e->attempt = attempt;
-    e->time_us = USEC_PER_DAY;
-    STR_COPY(e->job, KEY);
-    e->seen.scheduled = kind == EVENT_JOB_SEEN;
-    assert_true(model_apply(world.model, e));
-    free(e);
+    model_tell(world.model, KEY, kind, attempt, USEC_PER_DAY);
 }
 
 static int set_up(void **state)

@@ -12,6 +12,8 @@
 #include "daemon/daemon.h"
 #include "wire/node_message.h"
 
+#include "model_tell.h"
+
 #define KEY     "42-1700000000"
 #define STARTED (1700000000 * USEC_PER_SEC)
 
@@ -63,18 +65,7 @@ bool node_watch_is_older(const struct daemon *d, const struct node_message *m, c
 
 static void apply(enum event_kind kind, uint32_t attempt)
 {
-    static uint64_t seq;
-    struct event *e = xnew(struct event);
-
-    e->seq = ++seq;
-    e->kind = kind;
-    e->attempt = attempt;
-    e->time_us = STARTED;
-    STR_COPY(e->job, KEY);
-    if (kind == EVENT_JOB_SEEN)
-        e->seen.scheduled = true;
-    assert_true(model_apply(world.model, e));
-    free(e);
+    model_tell(world.model, KEY, kind, attempt, STARTED);
 }
 
 static struct job *the_job(void)
