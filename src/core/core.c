@@ -167,6 +167,14 @@ static const char *own_node(const struct job *j, const char *told, char buf[NODE
     return hostlist_has(ran_on, buf) ? buf : NULL;
 }
 
+/* The node that the attempt had, if it was one; "" otherwise. */
+static const char *only_node(const struct job *j)
+{
+    const char *list = j->sched.ran_on;
+
+    return hostlist_has(list, list) && !strchr(list, ',') ? list : "";
+}
+
 static void rule_out_node(struct incident *i, const char *node)
 {
     struct ruled_out *r;
@@ -200,7 +208,7 @@ static bool stage_judge(const struct model *m, const struct job *j, struct event
     if (j->state != JOB_ENDING || m->now < verdict_due(m, j))
         return false;
     ret->kind = EVENT_VERDICT;
-    attribute(j->attempt.evidence, ending_of(j), &ret->incident);
+    attribute_on_node(j->attempt.evidence, ending_of(j), only_node(j), &ret->incident);
     reconcile(j, &ret->incident);
     if (j->scheduled)
         accuse_own_nodes_only(j, &ret->incident);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A judge that believes whatever it is told, in place of core/attribute: the last HIT with
- * ROLE_ROOT is the verdict, its signature the fingerprint. So tests of the loop say exactly which
- * verdict they want. */
+ * ROLE_ROOT is the verdict, its signature the fingerprint, and a node without a name is the only
+ * one. So tests of the loop say exactly which verdict they want. */
 
 #include "core/attribute/attribute.h"
 
@@ -51,7 +51,16 @@ static void set_fingerprint(struct incident *i, const char *text)
              hash_bytes(HASH_INIT, text, strlen(text)));
 }
 
-void attribute(const struct evidence *e, enum ending ending, struct incident *ret)
+static void blame_nodes(const struct signal *root, const char *only, struct culprits *ret)
+{
+    bool unnamed = root->blame == BLAME_NODE && !root->who.node[0];
+
+    STR_COPY(ret->nodes[0], unnamed ? only : root->who.node);
+    ret->n_nodes = ret->nodes[0][0] != '\0';
+}
+
+void attribute_on_node(const struct evidence *e, enum ending ending, const char *node,
+                       struct incident *ret)
 {
     char text[64];
 
@@ -78,10 +87,7 @@ void attribute(const struct evidence *e, enum ending ending, struct incident *re
         snprintf(text, sizeof(text), "%s", e->root.signature);
         if (e->root.who.rank != RANK_NONE)
             ret->culprits.ranks[ret->culprits.n_ranks++] = e->root.who.rank;
-        if (e->root.who.node[0]) {
-            ret->culprits.n_nodes = 1;
-            STR_COPY(ret->culprits.nodes[0], e->root.who.node);
-        }
+        blame_nodes(&e->root, node, &ret->culprits);
         if (e->root.who.device[0]) {
             ret->culprits.n_devices = 1;
             STR_COPY(ret->culprits.devices[0], e->root.who.device);

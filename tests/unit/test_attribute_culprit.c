@@ -56,6 +56,94 @@ static void test_hardware_without_a_name_cannot_be_excluded(void **state)
     assert_int_equal(judge(*state)->advice, ADVICE_RESTART);
 }
 
+static const struct culprits *judge_on(struct story *s, const char *node)
+{
+    attribute_on_node(s->e, ENDING_EXITED, node, &s->in);
+    return &s->in.culprits;
+}
+
+/* A batch script without srun: neither a launcher nor the scheduler says where its lines are from,
+ * but there was no other place. */
+static void test_hardware_without_a_name_is_that_of_the_only_node(void **state)
+{
+    struct story *s = *state;
+
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, RANK_NONE);
+    assert_int_equal(judge_on(s, "n3")->n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n3");
+    assert_int_equal(s->in.advice, ADVICE_RESTART_EXCLUDING);
+    assert_int_equal(judge_on(s, "")->n_nodes, 0);
+    assert_int_equal(s->in.advice, ADVICE_RESTART);
+}
+
+static void test_a_rank_is_on_the_only_node(void **state)
+{
+    struct story *s = *state;
+
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 5);
+    assert_int_equal(judge_on(s, "n3")->n_nodes, 1);
+    assert_int_equal(s->in.culprits.ranks[0], 5);
+}
+
+static void test_whose_name_is_told_is_not_the_only_node(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "gpu.xid.79", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95);
+
+    STR_COPY(x.who.node, "n9");
+    evidence_add(s->e, &x);
+    assert_int_equal(judge_on(s, "n3")->n_nodes, 1);
+    assert_string_equal(s->in.culprits.nodes[0], "n9"); /* core says that it did not run there */
+}
+
+static void test_a_suspicion_does_not_blame_the_only_node(void **state)
+{
+    struct story *s = *state;
+
+    say(s, "cuda.launch_failure", ROLE_SYMPTOM, CAUSE_GPU_HARDWARE, 50, RANK_NONE);
+    assert_int_equal(judge_on(s, "n3")->n_nodes, 0);
+}
+
+static void test_the_faults_of_a_job_do_not_blame_its_only_node(void **state)
+{
+    static const enum cause own[] = {CAUSE_USER_CODE, CAUSE_USER_CONFIG, CAUSE_NUMERICAL,
+                                     CAUSE_GPU_OOM,   CAUSE_STORAGE,     CAUSE_NETWORK};
+
+    for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+        say(*state, "x.error", ROLE_ROOT, own[i], 95, RANK_NONE);
+        assert_int_equal(judge_on(*state, "n3")->n_nodes, 0);
+        story_teardown(state);
+        story_setup(state);
+    }
+}
+
+/* What else runs there holds the memory that the job should have. */
+static void test_the_only_node_is_occupied(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "cuda.oom_others", ROLE_ROOT, CAUSE_GPU_OOM, 90);
+
+    x.blame = BLAME_NODE;
+    evidence_add(s->e, &x);
+    assert_int_equal(judge_on(s, "n3")->n_nodes, 1);
+}
+
+/* Who writes that a node is gone is not on it. */
+static void test_text_of_a_lost_node_is_not_of_the_only_one(void **state)
+{
+    struct story *s = *state;
+    struct signal x = hit(s, "slurm.node_fail", ROLE_ROOT, CAUSE_NODE_FAILURE, 96);
+
+    x.blame = BLAME_NODE;
+    x.provenance = PROVENANCE_JOB_TEXT;
+    evidence_add(s->e, &x);
+    assert_int_equal(judge_on(s, "n3")->n_nodes, 0);
+    x.provenance = PROVENANCE_SCHEDULER;
+    STR_COPY(x.signature, "scheduler.node_fail");
+    evidence_add(s->e, &x);
+    assert_int_equal(judge_on(s, "n3")->n_nodes, 1);
+}
+
 static void test_the_same_error_on_all_ranks_blames_none(void **state)
 {
     struct story *s = *state;
@@ -415,6 +503,13 @@ int main(void)
         STORY_TEST(test_a_witness_is_quoted_before_srun),
         STORY_TEST(test_what_explains_a_death_is_quoted_before_its_witness),
         STORY_TEST(test_hardware_without_a_name_cannot_be_excluded),
+        STORY_TEST(test_hardware_without_a_name_is_that_of_the_only_node),
+        STORY_TEST(test_a_rank_is_on_the_only_node),
+        STORY_TEST(test_whose_name_is_told_is_not_the_only_node),
+        STORY_TEST(test_a_suspicion_does_not_blame_the_only_node),
+        STORY_TEST(test_the_faults_of_a_job_do_not_blame_its_only_node),
+        STORY_TEST(test_the_only_node_is_occupied),
+        STORY_TEST(test_text_of_a_lost_node_is_not_of_the_only_one),
         STORY_TEST(test_the_same_error_on_all_ranks_blames_none),
         STORY_TEST(test_a_program_error_says_which_rank_printed_it),
         STORY_TEST(test_victims_alone_are_an_unknown_crash_without_culprit),

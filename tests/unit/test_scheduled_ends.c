@@ -731,9 +731,66 @@ static void a_node_is_kept_out_of_so_many_jobs(void **state)
     assert_non_null(strstr(world_decision(w)->why, "stays in"));
 }
 
+/* By a GPU, as its own text says, which names no node. */
+static void fail_where_it_ran(struct world *w, const char *nodes, const char *required)
+{
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+
+    s.role = ROLE_ROOT;
+    s.cause = CAUSE_GPU_HARDWARE;
+    s.blame = BLAME_NODE;
+    s.confidence = 95;
+    s.advice = ADVICE_RESTART_EXCLUDING;
+    STR_COPY(s.signature, "cuda.ecc");
+    STR_COPY(l.nodes, nodes);
+    STR_COPY(l.required, required);
+    look_at(w, l);
+    world_signal(w, s);
+    l.state = SCHED_FAILED;
+    look_at(w, l);
+    world_die(w, 1);
+}
+
+static void the_only_node_is_the_one_that_is_meant(void **state)
+{
+    struct world *w = *state;
+
+    fail_where_it_ran(w, "n7", "");
+    assert_int_equal(world_decision(w)->action, ACTION_RESTART_EXCLUDING);
+    assert_int_equal(world_decision(w)->n_nodes, 1);
+    assert_string_equal(world_decision(w)->nodes[0], "n7");
+}
+
+static void of_several_nodes_none_is_meant(void **state)
+{
+    fail_where_it_ran(*state, "n[7-8]", "");
+    assert_int_equal(world_decision(*state)->n_nodes, 0);
+}
+
+static void of_a_list_of_nodes_none_is_meant(void **state)
+{
+    fail_where_it_ran(*state, "n7,n8", "");
+    assert_int_equal(world_decision(*state)->n_nodes, 0);
+}
+
+static void the_only_node_stays_in_if_it_is_required(void **state)
+{
+    struct world *w = *state;
+
+    fail_where_it_ran(w, "n7", "n7");
+    assert_int_equal(world_decision(w)->action, ACTION_RESTART);
+    assert_int_equal(world_decision(w)->n_nodes, 0);
+    assert_non_null(strstr(world_decision(w)->why, "its user requires n7, which stays in"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        IN(act, the_only_node_is_the_one_that_is_meant),
+        IN(act, of_several_nodes_none_is_meant),
+        IN(act, of_a_list_of_nodes_none_is_meant),
+        IN(act, the_only_node_stays_in_if_it_is_required),
         IN(propose, what_must_not_be_requeued_is_not_proposed),
         IN(observe, what_must_not_be_requeued_is_judged_when_observed),
         IN(propose, an_approval_lets_it_be_requeued_while_it_runs),

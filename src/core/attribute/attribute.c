@@ -49,17 +49,10 @@ static void note_scene(const struct judge *j, char ret[NODE_NAME_LEN])
     str_copy(ret, NODE_NAME_LEN, node && r->nodes.n > 1 ? node : "");
 }
 
-void attribute(const struct evidence *e, enum ending ending, struct incident *ret)
+static void judge(const struct evidence *e, enum ending ending, const char *only_node,
+                  struct incident *ret, char ret_scene[NODE_NAME_LEN])
 {
-    char scene[NODE_NAME_LEN];
-
-    attribute_scene(e, ending, ret, scene);
-}
-
-void attribute_scene(const struct evidence *e, enum ending ending, struct incident *ret,
-                     char ret_node[NODE_NAME_LEN])
-{
-    struct judge j = {.e = e, .ending = ending, .in = ret};
+    struct judge j = {.e = e, .ending = ending, .only_node = only_node, .in = ret};
 
     *ret = (struct incident){.progress = e->pace.sum, .dropped = e->dropped + e->waits.refused};
     ret->progress.median_step = median_step(e);
@@ -67,7 +60,7 @@ void attribute_scene(const struct evidence *e, enum ending ending, struct incide
     primary_choose(&j);
     rules_apply(&j);
     culprit_name(&j);
-    note_scene(&j, ret_node);
+    note_scene(&j, ret_scene);
     advice_choose(&j);
     name_signature(&j);
     proof_collect(&j);
@@ -76,4 +69,23 @@ void attribute_scene(const struct evidence *e, enum ending ending, struct incide
     summary_write(&j);
     intset_done(&j.holdup.ranks);
     free(j.current);
+}
+
+void attribute(const struct evidence *e, enum ending ending, struct incident *ret)
+{
+    attribute_on_node(e, ending, "", ret);
+}
+
+void attribute_on_node(const struct evidence *e, enum ending ending, const char *node,
+                       struct incident *ret)
+{
+    char scene[NODE_NAME_LEN];
+
+    judge(e, ending, node, ret, scene);
+}
+
+void attribute_scene(const struct evidence *e, enum ending ending, struct incident *ret,
+                     char ret_node[NODE_NAME_LEN])
+{
+    judge(e, ending, "", ret, ret_node);
 }

@@ -33,8 +33,13 @@ enum ending {
 /* Judges what has been gathered. Pure: may be called at any time, again after more evidence. */
 void attribute(const struct evidence *e, enum ending ending, struct incident *ret);
 
-/* The same, and the node on which it failed first, which blames nobody; "" unknown, or the only
- * one.
+/* The same of an attempt that had this node alone, by its scheduler's word; "" = it had others, or
+ * that is not known. */
+void attribute_on_node(const struct evidence *e, enum ending ending, const char *node,
+                       struct incident *ret);
+
+/* As attribute(), and the node on which it failed first, which blames nobody; "" unknown, or the
+ * only one.
  */
 void attribute_scene(const struct evidence *e, enum ending ending, struct incident *ret,
                      char ret_node[NODE_NAME_LEN]);

@@ -232,7 +232,9 @@ static bool name_occupied_node(struct judge *j)
     if (!p || p->s.blame != BLAME_NODE || j->in->cause != CAUSE_GPU_OOM)
         return false;
     node = roster_node_of(&j->e->roster, &p->s.who);
-    culprit_node(j, !node && x ? x->who.node : node);
+    if (!node && x && *x->who.node)
+        node = x->who.node;
+    culprit_node(j, node ? node : j->only_node);
     return j->in->culprits.n_nodes > 0;
 }
 

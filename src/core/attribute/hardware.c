@@ -4,7 +4,8 @@
 #include "base/str.h"
 
 /* Names from facts about hardware: what the kernel, the driver or a monitor says of a device or
- * node. Ranks come in only as those whose process met the fault first. */
+ * node. Ranks come in only as those whose process met the fault first. Where the attempt had one
+ * node, what is said without a name of it is said of that one: no other was there. */
 
 #define SOFT_REPEATS     3
 #define SOFT_REPEAT_SPAN (30 * USEC_PER_MIN)
@@ -17,6 +18,15 @@ static const char *node_of_first_exit(const struct judge *j, int32_t rank)
     if (!x || rank == RANK_NONE || roster_rank_of(&j->e->roster, &x->who) != rank)
         return NULL;
     return *x->who.node ? x->who.node : NULL;
+}
+
+/* A node whose name the text leaves out. Text that says that a node is gone was not written on it,
+ * and so is about none of an attempt that had just one; a scheduler's word is. */
+static const char *unnamed_node(const struct judge *j, const struct hit *h)
+{
+    bool lives = h->s.cause == CAUSE_NODE_FAILURE && !provenance_is_privileged(h->s.provenance);
+
+    return lives ? NULL : j->only_node;
 }
 
 void culprit_by_hardware_hit(struct judge *j, const struct hit *h)
@@ -33,8 +43,10 @@ void culprit_by_hardware_hit(struct judge *j, const struct hit *h)
     culprit_device(j, *who.device ? who.device : roster_device(&j->e->roster, rank));
     culprit_rank(j, rank);
     node = roster_node_of(&j->e->roster, &who);
+    if (!node)
+        node = node_of_first_exit(j, rank);
     if (h->s.confidence >= HARD_CONFIDENCE)
-        culprit_node(j, node ? node : node_of_first_exit(j, rank));
+        culprit_node(j, node ? node : unnamed_node(j, h));
 }
 
 static bool is_hardware_fact(const struct hit *h)

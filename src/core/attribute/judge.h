@@ -11,6 +11,7 @@
 struct judge {
     const struct evidence *e;
     enum ending ending;
+    const char *only_node; /* that the attempt had, by its scheduler's word; "" = not known */
     struct incident *in;
 
     /* episode.c: what was not followed by progress, in order of time */
