@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A path matches a route part by part. What stands for {job} and {node} are names as they can be:
- * letters, digits and a few marks, so no path leads anywhere but into the state. */
+ * letters, digits and a few marks (those of "25_[4,6-9%2]" among them), so no path leads anywhere
+ * but into the state. */
 
 #include "api/routes.h"
 
@@ -35,9 +36,9 @@ const struct route routes[] = {
 static bool take_name(const char *part, size_t len, char *ret, size_t size)
 {
     static const char good[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+@";
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+@[],:%";
 
-    if (len == 0 || len >= size || part[0] == '.' || part[0] == '-' || strspn(part, good) < len)
+    if (len == 0 || len >= size || strchr(".-[],:%", part[0]) || strspn(part, good) < len)
         return false;
     return str_copy_n(ret, size, part, len);
 }

@@ -83,6 +83,14 @@ void found_job_done(struct found_job *f)
     f->seen = NULL;
 }
 
+/* "6_[2-3%2]" is whatever waits of the array: it becomes less from moment to moment. */
+static bool is_labelled(const char *label, const char *name)
+{
+    const char *rest = strstr(name, "_[");
+
+    return rest ? strncmp(label, name, (size_t)(rest - name) + 2) == 0 : streq(label, name);
+}
+
 static bool is_named(const struct job *j, const char *name)
 {
     char id[16];
@@ -92,7 +100,7 @@ static bool is_named(const struct job *j, const char *name)
     if (!j->scheduled)
         return false;
     STR_PRINTF(id, "%u", (unsigned)j->sched.id);
-    return streq(id, name) || streq(j->sched.label, name);
+    return streq(id, name) || is_labelled(j->sched.label, name);
 }
 
 static bool find_in_model(const struct store *store, const struct asker *who, const char *name,
@@ -141,6 +149,19 @@ static int find_seen(struct store *store, const struct asker *who, const struct 
     return r < 0 ? r : 0;
 }
 
+/* As people called it last, if that can be read. */
+static void rename_found(struct store *store, struct found_job *f)
+{
+    struct journal_choice c = {
+        .job = f->key, .kinds = UINT64_C(1) << EVENT_LOOK, .newest_first = true};
+    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
+    _cleanup_(freep) struct event *event = xnew(struct event);
+
+    if (store_select(store, &c, &cursor, NULL) >= 0 && journal_next(cursor, event, NULL) > 0 &&
+        event->look.label[0])
+        STR_COPY(f->seen->label, event->look.label);
+}
+
 int store_find_job(struct store *store, const struct asker *who, const char *name,
                    struct found_job *ret, struct err *e)
 {
@@ -155,6 +176,8 @@ int store_find_job(struct store *store, const struct asker *who, const char *nam
     c.id = name;
     if (r == 0 && strspn(name, "0123456789") == strlen(name))
         r = find_seen(store, who, &c, ret, e);
+    if (r > 0)
+        rename_found(store, ret);
     return r == 0 ? err_set(e, -ENOENT, "no job '%s'", name) : r < 0 ? r : 0;
 }
 

@@ -244,6 +244,8 @@ static void take_look(struct appraise *a, const struct event *e)
     enum sched_state before = j->state;
     const struct look_facts *l = &e->look;
 
+    if (l->label[0])
+        STR_COPY(j->names.label, l->label);
     note_restart(j, l->restarts);
     if (l->state == SCHED_RUNNING && l->lost_node[0])
         j->lost = l->restarts + 1;

@@ -15,14 +15,24 @@
 
 #define PAGES_MAX 10000 /* a daemon that never comes to an end is not believed */
 
+/* "[2-9%1]", and what is left of it where somebody cut it short. */
+static bool is_array_rest(const char *s)
+{
+    size_t n = *s == '[' ? 1 + strspn(s + 1, "0123456789,-:%.") : 0;
+
+    return n > 0 && (s[n] == '\0' || streq(s + n, "]"));
+}
+
 bool cluster_is_job(const char *name)
 {
     size_t n = strspn(name, "0123456789"), m;
 
     if (n == 0 || name[n] == '\0')
         return n > 0;
+    if (name[n] == '_' && is_array_rest(name + n + 1))
+        return true;
     m = strspn(name + n + 1, "0123456789");
-    return (name[n] == '-' || name[n] == '_') && m > 0 && name[n + 1 + m] == '\0';
+    return strchr("-_+", name[n]) && m > 0 && name[n + 1 + m] == '\0';
 }
 
 const char *cluster_text(const json_t *j, const char *key)
@@ -41,13 +51,14 @@ int64_t cluster_number(const json_t *j, const char *key, int64_t absent)
 
 int cluster_path(const char *name, const char *rest, char *ret, size_t size, struct err *e)
 {
-    char escaped[256];
+    char escaped[256], some[64]; /* of a long list of an array's tasks the beginning says which */
 
     if (!isalnum((unsigned char)name[0]))
         return err_set(e, -EINVAL,
                        "'%s' is no job: a number (4242, 25_3), or a key as 'reknit jobs' shows it",
                        name);
-    client_escape(name, escaped, sizeof(escaped));
+    STR_COPY(some, name);
+    client_escape(some, escaped, sizeof(escaped));
     str_printf(ret, size, "/v1/jobs/%s%s", escaped, rest);
     return 0;
 }

@@ -533,7 +533,7 @@ const struct verb verb_explain = {
             "it, what was ruled out, the decision with its rule and budget, and what came of\n"
             "it.\n"
             "\n"
-            "A number (4242, 25_3, or a key that 'reknit jobs' shows) is a job of the\n"
+            "A number (4242, 25_3, 25_[4-9%2], or a key that 'reknit jobs' shows) is a job of the\n"
             "cluster, unless something was run here under that name: then reknitd is asked,\n"
             "at $REKNIT_SOCKET or " CLIENT_SOCKET ", and also why nothing is done now.\n"
             "\n"

@@ -204,6 +204,13 @@ static void add_look(struct story_attempt *a, const struct event *e)
     a->look_state = e->look.state;
 }
 
+/* Of an array the number goes from task to task. */
+static void take_label(struct story_run *run, const struct event *e)
+{
+    if (e->look.label[0])
+        STR_COPY(run->seen.label, e->look.label);
+}
+
 static void add_to_attempt(struct story_attempt *a, const struct event *e,
                            const struct story_run *run)
 {
@@ -268,6 +275,8 @@ void story_add(struct story *s, const struct event *e)
         run->mode = e->mode;
     else if (run && e->kind == EVENT_ATTEMPT_STARTED)
         begin_attempt(run, e);
+    else if (run && e->kind == EVENT_LOOK)
+        take_label(run, e);
     else if (run && e->kind == EVENT_JOB_ENDED)
         end_run(run, e);
     run = story_last_run(s);

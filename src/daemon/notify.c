@@ -97,6 +97,12 @@ static void name_job(struct notice *n, const struct job_facts *f)
     STR_COPY(n->partition, f->partition);
 }
 
+static void rename_job(struct notice *n, const struct look_facts *f)
+{
+    if (f->label[0])
+        STR_COPY(n->label, f->label);
+}
+
 static void name_as_known(struct notice *n, const struct job *j)
 {
     STR_COPY(n->label, j->sched.label);
@@ -182,7 +188,7 @@ static bool complete_from_model(const struct notifier *n, struct notice *ret)
 /* ... and what the journal does. */
 static void complete_from_journal(const struct notifier *n, struct notice *ret)
 {
-    static const enum event_kind kinds[] = {EVENT_JOB_SEEN, EVENT_VERDICT};
+    static const enum event_kind kinds[] = {EVENT_JOB_SEEN, EVENT_LOOK, EVENT_VERDICT};
     _cleanup_(freep) struct event *event = xnew(struct event);
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -197,6 +203,8 @@ static void complete_from_journal(const struct notifier *n, struct notice *ret)
             continue;
         if (kinds[i] == EVENT_JOB_SEEN)
             name_job(ret, &event->seen);
+        else if (kinds[i] == EVENT_LOOK)
+            rename_job(ret, &event->look);
         else
             take_incident(ret, &event->incident);
     }

@@ -127,6 +127,7 @@ static struct look_facts look_of(const struct translation *t)
         .ended = from_seconds(r->end),
     };
 
+    STR_COPY(l.label, r->label);
     STR_COPY(l.reason, r->reason);
     hostlist_copy(l.nodes, sizeof(l.nodes), r->nodes);
     STR_COPY(l.lost_node, t->around->lost_node);

@@ -268,6 +268,7 @@ static void paths_lead_where_the_table_says(void **state)
         {"GET", "/v1/jobs", "/v1/jobs", "", 0},
         {"GET", "/v1/jobs/4242", "/v1/jobs/{job}", "4242", 0},
         {"GET", "/v1/jobs/25_3", "/v1/jobs/{job}", "25_3", 0},
+        {"GET", "/v1/jobs/25_[4,6-9%2]", "/v1/jobs/{job}", "25_[4,6-9%2]", 0},
         {"GET", "/v1/jobs/4242-17/events", "/v1/jobs/{job}/events", "4242-17", 0},
         {"POST", "/v1/decisions/17/approve", "/v1/decisions/{seq}/approve", "", 17},
         {"GET", "/v1/nodes/gpu-a01.site", "/v1/nodes/{node}", "gpu-a01.site", 0},
@@ -557,6 +558,41 @@ static void a_freeze_says_why(void **state)
 }
 
 /* Pages */
+
+static void see_label(struct world *w, const char *key, const char *label)
+{
+    struct event e = {.kind = EVENT_LOOK, .attempt = 1};
+
+    STR_COPY(e.job, key);
+    e.look.state = SCHED_RUNNING;
+    STR_COPY(e.look.label, label);
+    happen(w, &e);
+}
+
+static unsigned asked_for(struct world *w, const char *name)
+{
+    char path[64];
+
+    STR_PRINTF(path, "/v1/jobs/%s", name);
+    return status_of(w, &alice, "GET", path, NULL);
+}
+
+/* The last of an array's tasks to begin keeps the number of the array. */
+static void a_task_is_found_by_what_it_is_called_now(void **state)
+{
+    struct world *w = *state;
+
+    see_job(w, "6-10", ALICE);
+    see_label(w, "6-10", "6_[2-3%2]");
+    assert_int_equal(asked_for(w, "6_[2-3%2]"), 200);
+    assert_int_equal(asked_for(w, "6_[1-3%2]"), 200); /* as it was a moment ago */
+    assert_int_equal(asked_for(w, "6_3"), 404);
+    assert_int_equal(asked_for(w, "7_[2-3%2]"), 404);
+    see_label(w, "6-10", "6_3");
+    assert_int_equal(asked_for(w, "6_3"), 200);
+    assert_int_equal(asked_for(w, "6"), 200);
+    assert_int_equal(asked_for(w, "6_[3]"), 404);
+}
 
 static void pages_of_jobs_hold_each_once(void **state)
 {
@@ -992,6 +1028,7 @@ int main(void)
         WITH_WORLD(an_expired_proposal_is_not_taken),
         WITH_WORLD(a_user_lowers_the_mode_and_operators_raise_it),
         WITH_WORLD(a_freeze_says_why),
+        WITH_WORLD(a_task_is_found_by_what_it_is_called_now),
         WITH_WORLD(pages_of_jobs_hold_each_once),
         WITH_WORLD(pages_of_events_hold_each_once),
         WITH_WORLD(of_many_steps_the_telling_ones_are_told),

@@ -784,6 +784,22 @@ static void the_only_node_stays_in_if_it_is_required(void **state)
     assert_non_null(strstr(world_decision(w)->why, "its user requires n7, which stays in"));
 }
 
+/* An array's number goes from the tasks that wait to the one that begins last. */
+static void a_label_follows_the_record(void **state)
+{
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+    struct world *w = *state;
+
+    STR_COPY(l.label, "6_[2-3%2]");
+    look_at(w, l);
+    assert_string_equal(sched_of(w)->label, "6_[2-3%2]");
+    STR_COPY(l.label, "6_3");
+    look_at(w, l);
+    assert_string_equal(sched_of(w)->label, "6_3");
+    look(w, SCHED_RUNNING, 0); /* of a journal before labels were told */
+    assert_string_equal(sched_of(w)->label, "6_3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -791,6 +807,7 @@ int main(void)
         IN(act, of_several_nodes_none_is_meant),
         IN(act, of_a_list_of_nodes_none_is_meant),
         IN(act, the_only_node_stays_in_if_it_is_required),
+        IN(act, a_label_follows_the_record),
         IN(propose, what_must_not_be_requeued_is_not_proposed),
         IN(observe, what_must_not_be_requeued_is_judged_when_observed),
         IN(propose, an_approval_lets_it_be_requeued_while_it_runs),

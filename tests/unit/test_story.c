@@ -633,9 +633,28 @@ static void the_tail_of_a_journal_tells_where_it_was(void **state)
     story_done(&s);
 }
 
+static void a_job_is_called_as_the_last_look_says(void **state)
+{
+    struct book b;
+    struct event *e;
+
+    begin(&b);
+    e = next(&b, EVENT_LOOK);
+    STR_COPY(e->look.label, "6_[2-3%2]");
+    story_add(&b.story, e);
+    start(&b);
+    e = next(&b, EVENT_LOOK);
+    STR_COPY(e->look.label, "6_3");
+    story_add(&b.story, e);
+    add(&b, EVENT_LOOK);
+    assert_string_equal(story_last_run(&b.story)->seen.label, "6_3");
+    story_done(&b.story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_is_called_as_the_last_look_says),
         cmocka_unit_test(all_is_kept_when_it_ends_well),
         cmocka_unit_test(repeated_steps_are_lost_where_they_were_done_first),
         cmocka_unit_test(the_checkpoint_that_was_loaded_tells_where_it_went_on),

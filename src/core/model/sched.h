@@ -55,6 +55,7 @@ struct look_facts {
                          waits, would run beside a restarted one */
     bool stranded;    /* jobs that waited for its success were told that it never comes */
     bool outranked;   /* it was queued again, and another that waits comes before it */
+    char label[32];   /* as people write its number now; "" = as when it was seen */
     char reason[REASON_LEN];       /* the scheduler's own word for why it waits or ended */
     uint32_t restarts;             /* how often it was requeued */
     uint32_t tasks;                /* of its present step, 0 = not known */

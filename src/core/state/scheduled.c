@@ -401,6 +401,8 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     before = s->look.restarts;
     note_return(j, look, m->now);
     s->look = *look;
+    if (look->label[0])
+        STR_COPY(s->label, look->label);
     s->over &= !lives(look);
     if (!look->held && !look->completing && !sched_has_ended(look->state))
         s->guarded &= job_awaits(j, INTENT_GUARD); /* somebody else has released it */
