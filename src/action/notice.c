@@ -168,6 +168,10 @@ static void add_about(struct strbuf *out, const struct notice *n)
     strbuf_adds(out, n->summary[0] ? "\n" : "");
     notice_escape(out, n->summary);
     strbuf_adds(out, "\n");
+    if (n->path[0] && n->line > 0) {
+        notice_escape(out, n->path);
+        strbuf_addf(out, ", line %" PRIu64 "\n", n->line);
+    }
     notice_escape(out, n->why);
     strbuf_addf(out, " (rule %s)\nreknit explain %s", n->rule, id_of(n));
     if (n->proposal_life > 0)

@@ -28,6 +28,8 @@ struct notice {
     enum incident_class class; /* as the cause: of the verdict, if that is known */
     enum cause cause;
     char summary[320];
+    char path[LOG_PATH_LEN]; /* where the decisive line stands; "" = not known */
+    uint64_t line;
     enum action action;
     enum mode mode;
     char rule[48], why[256];

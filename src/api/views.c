@@ -95,6 +95,7 @@ static json_t *view_evidence(const struct incident *i)
         view_text(line, "signature", i->evidence[k].signature);
         view_text(line, "text", i->evidence[k].text);
         json_object_set_new(line, "role", json_string(role_name(i->evidence[k].role)));
+        view_text(line, "file", incident_path(i, &i->evidence[k]));
         view_number(line, "line", (int64_t)i->evidence[k].line, 0);
         view_number(line, "count", (int64_t)i->evidence[k].count, 0);
         json_array_append_new(list, line);

@@ -215,24 +215,36 @@ static void show_facts(const struct page *p, bool scheduled, const struct story_
         entry(p, "exit", "reknit was killed, and the attempt with it");
 }
 
-static void show_evidence(const struct page *p, const struct incident *i)
+/* Which files a job of the cluster wrote, journals of older releases do not say. */
+static const char *file_of(const struct incident *i, const struct evidence_line *l, bool scheduled)
+{
+    const char *path = incident_path(i, l);
+
+    if (path[0])
+        return path;
+    if (scheduled)
+        return "a log of it";
+    return l->file == 1 ? "stderr" : "output";
+}
+
+static void show_evidence(const struct page *p, const struct incident *i, bool scheduled)
 {
     for (uint32_t k = 0; k < i->n_evidence && k < EVIDENCE_SHOWN; k++) {
         const struct evidence_line *l = &i->evidence[k];
-        char count[32] = "", place[64] = "";
+        char count[32] = "", place[LOG_PATH_LEN + 32] = "";
 
         if (l->count > 1)
             snprintf(count, sizeof(count), ", %" PRIu64 " times", l->count);
         if (l->line > 0)
-            snprintf(place, sizeof(place), "%s, line %" PRIu64 ", ",
-                     l->file == 1 ? "stderr" : "output", l->line);
+            snprintf(place, sizeof(place), "%s, line %" PRIu64 ", ", file_of(i, l, scheduled),
+                     l->line);
         entryf(p, k == 0 ? "evidence" : "", "%s%s%s%s%s", place, role_name(l->role),
                l->signature[0] ? " " : "", l->signature, count);
         entry_at(p, "", 2, l->text);
     }
 }
 
-static void show_verdict(const struct page *p, const struct story_attempt *a)
+static void show_verdict(const struct page *p, bool scheduled, const struct story_attempt *a)
 {
     const struct incident *i = a->incident;
 
@@ -243,7 +255,7 @@ static void show_verdict(const struct page *p, const struct story_attempt *a)
     else
         entryf(p, "verdict", "%s, %s (%d %%): %s", incident_class_name(i->class),
                cause_name(i->cause), (int)i->confidence, i->summary);
-    show_evidence(p, i);
+    show_evidence(p, i, scheduled);
     for (uint32_t k = 0; k < i->n_ruled_out; k++)
         entryf(p, k == 0 ? "ruled out" : "", "%s: %s", i->ruled_out[k].what, i->ruled_out[k].why);
 }
@@ -304,7 +316,7 @@ static void show_attempt(struct page *p, const struct story_run *run, size_t i)
         show_span(run, a);
     show_progress(p, a);
     show_facts(p, run->seen.scheduled, a);
-    show_verdict(p, a);
+    show_verdict(p, run->seen.scheduled, a);
     show_decision(p, a);
     show_sequel(p, run, i);
 }
@@ -533,9 +545,10 @@ const struct verb verb_explain = {
             "it, what was ruled out, the decision with its rule and budget, and what came of\n"
             "it.\n"
             "\n"
-            "A number (4242, 25_3, 25_[4-9%2], or a key that 'reknit jobs' shows) is a job of the\n"
-            "cluster, unless something was run here under that name: then reknitd is asked,\n"
-            "at $REKNIT_SOCKET or " CLIENT_SOCKET ", and also why nothing is done now.\n"
+            "A number (4242, 25_3, 25_[4-9%2], or a key that 'reknit jobs' shows) is a job of\n"
+            "the cluster, unless something was run here under that name: then reknitd is\n"
+            "asked, at $REKNIT_SOCKET or " CLIENT_SOCKET ", and also why nothing is done\n"
+            "now.\n"
             "\n"
             "  --run N              another run than the last; its logs are in folder run-N\n"
             "  --cluster            JOB is one of the cluster, whatever was run here\n"

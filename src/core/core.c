@@ -212,6 +212,7 @@ static bool stage_judge(const struct model *m, const struct job *j, struct event
     reconcile(j, &ret->incident);
     if (j->scheduled)
         accuse_own_nodes_only(j, &ret->incident);
+    log_names_tell(&j->attempt.logs, &ret->incident);
     return true;
 }
 

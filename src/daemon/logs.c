@@ -15,6 +15,7 @@
 #include "source/readers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct log_watch {
     struct daemon *d;
@@ -75,6 +76,31 @@ static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file,
         log_debug("%s, attempt %u: file %u is %s", job, attempt, file, path);
 }
 
+/* The end of a path says more than its beginning. */
+static void copy_path(char ret[LOG_PATH_LEN], const char *path)
+{
+    size_t len = strlen(path);
+    const char *end = path + len - (LOG_PATH_LEN - sizeof("..."));
+
+    if (len < LOG_PATH_LEN) {
+        str_copy(ret, LOG_PATH_LEN, path);
+        return;
+    }
+    while ((*end & 0xC0) == 0x80) /* within a character */
+        end++;
+    str_printf(ret, LOG_PATH_LEN, "...%s", end);
+}
+
+static void on_named(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path)
+{
+    struct log_watch *w = ctx;
+    struct event e = about(job, attempt, EVENT_LOG_NAMED);
+
+    e.log.file = file;
+    copy_path(e.log.path, path);
+    pump_input(w->d->pump, &e);
+}
+
 static void on_reader_state(void *ctx, uid_t uid, const char *node, const char *text)
 {
     log_info("the reader of uid %u%s%s: %s", (unsigned)uid, *node ? " on node " : "", node, text);
@@ -110,6 +136,7 @@ static const struct readers_handlers handlers = {.signal = on_signal,
                                                  .drained = on_drained,
                                                  .read = on_read,
                                                  .file = on_file,
+                                                 .named = on_named,
                                                  .reader_state = on_reader_state,
                                                  .home = on_home,
                                                  .elsewhere = on_elsewhere};

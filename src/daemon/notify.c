@@ -116,6 +116,8 @@ static void take_incident(struct notice *n, const struct incident *i)
     n->class = i->class;
     n->cause = i->cause;
     STR_COPY(n->summary, i->summary);
+    STR_COPY(n->path, i->n_evidence > 0 ? incident_path(i, &i->evidence[0]) : "");
+    n->line = i->n_evidence > 0 ? i->evidence[0].line : 0;
 }
 
 static bool is_told(const struct notifier *n, const struct event *e)

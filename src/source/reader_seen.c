@@ -32,5 +32,5 @@ void reader_seen_note(struct reader_seen *s, uint64_t offset)
 
 void reader_seen_forget(struct reader_seen *s)
 {
-    *s = (struct reader_seen){.path = s->path, .number = s->number};
+    *s = (struct reader_seen){.path = s->path, .number = s->number, .untold = s->untold};
 }

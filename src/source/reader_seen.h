@@ -15,6 +15,7 @@ struct reader_seen {
     uint64_t skip_to;
     uint32_t skip_at;
     uint32_t number; /* of the file in its attempt, from 1; 0 = as the reader counts */
+    char *untold;    /* the path, until somebody was told it; whoever holds this frees it */
 };
 
 /* A new reader will begin at the marks, which stand before this. */

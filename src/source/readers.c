@@ -40,8 +40,10 @@
 #define SIGNALS_MAX    500 /* of one job in a second */
 #define COMPLAINTS_MAX 20  /* of one reader in a second: they end in a log */
 #define FILES_MAX      READER_MARKS_MAX
-#define PLACES_MAX     64                    /* beside home, where one job is read */
-#define ON_NODES_MAX   4096                  /* readers, of all owners */
+#define NAMED_MAX      1024 /* files of an attempt at one place whose paths are told */
+#define NAMED_WELL     64   /* ... as long as they tell of nothing but progress */
+#define PLACES_MAX     64   /* beside home, where one job is read */
+#define ON_NODES_MAX   4096 /* readers, of all owners */
 #define MOVE_PAUSE     (5 * USEC_PER_SEC)    /* of a job, from one place to another */
 #define FAILURES_MAX   2                     /* of a node's reader, and its jobs go elsewhere */
 #define FILES_PAUSE    (500 * USEC_PER_MSEC) /* many nodes tell of their files in one moment */
@@ -65,6 +67,7 @@ struct job {
     usec_t moved_at;
     bool told_unread;             /* of the end of this attempt */
     VEC(struct reader_seen) seen; /* by file */
+    uint32_t n_named;             /* of them, whose path was told */
     usec_t window;
     uint32_t in_window;
 };
@@ -122,12 +125,21 @@ static struct job *find_at(const struct owner *o, const char *key)
     return NULL;
 }
 
+static void forget_seen(struct job *j)
+{
+    VEC_FOREACH (&j->seen, s)
+        free(s->untold);
+    j->seen.n = 0;
+    j->n_named = 0;
+}
+
 static void job_free(struct job *j)
 {
     json_decref(j->request);
     json_decref(j->files);
     json_decref(j->marks);
     json_decref(j->before);
+    forget_seen(j);
     VEC_DONE(&j->seen);
     free(j);
 }
@@ -377,6 +389,27 @@ static bool is_of_text(const struct signal *s)
            s->confidence <= 100;
 }
 
+/* A verdict may rest on its lines: of thousands of files few are ever quoted. */
+static bool is_worth_a_name(const struct job *j, const struct signal *s)
+{
+    bool tells = s->kind == SIGNAL_HIT || s->kind == SIGNAL_COLLECTIVE || s->kind == SIGNAL_EXIT;
+
+    return s->kind != SIGNAL_OUTPUT && j->n_named < (tells ? NAMED_MAX : NAMED_WELL);
+}
+
+static void tell_name(struct job *j, struct reader_seen *seen, const struct signal *s)
+{
+    struct readers *r = j->owner->readers;
+    char *path = seen->untold;
+
+    if (!path || !r->handlers.named || !is_worth_a_name(j, s))
+        return;
+    seen->untold = NULL;
+    j->n_named++;
+    r->handlers.named(r->ctx, j->key, j->attempt, s->file, path);
+    free(path);
+}
+
 static void take_signal(struct job *j, const json_t *t)
 {
     struct readers *r = j->owner->readers;
@@ -398,6 +431,7 @@ static void take_signal(struct job *j, const json_t *t)
         return;
     reader_seen_note(seen, s->offset);
     s->file = number_of(j, s->file);
+    tell_name(j, seen, s);
     r->counts.signals++;
     r->handlers.signal(r->ctx, j->key, j->attempt, s);
 }
@@ -413,7 +447,7 @@ static void take_file(struct job *j, const json_t *t)
 {
     struct readers *r = j->owner->readers;
     json_int_t file = json_integer_value(json_object_get(t, "file"));
-    char path[1024], trouble[256];
+    char path[PATH_MAX], trouble[256];
     struct reader_seen *seen;
     uint64_t hash;
 
@@ -426,6 +460,8 @@ static void take_file(struct job *j, const json_t *t)
     if (seen->path != hash) {
         reader_seen_forget(seen);
         seen->path = hash;
+        free(seen->untold);
+        seen->untold = xstrdup(path);
     }
     if (*trouble && !may_complain(j->owner))
         return;
@@ -734,7 +770,7 @@ static void begin_attempt(struct job *j, uint32_t attempt, const struct log_path
     }
     j->attempt = attempt;
     j->draining = j->ended = j->nowhere = j->told_unread = false;
-    j->seen.n = 0;
+    forget_seen(j);
     drop_files(j);
     json_decref(j->request);
     j->request = reader_request_new(j->key, attempt, p);

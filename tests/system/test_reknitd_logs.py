@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs whose batch output says nothing: where their tasks' output goes is seen on the nodes."""
 
+import os
+import subprocess
+
 import pytest
 import reknitd
 from cluster import Cluster, await_true
+from conftest import REKNIT
 from reknitd import PLUGIN, Reknitd, Site
 
 ECC = "CUDA error: uncorrectable ECC error encountered"
@@ -60,3 +64,9 @@ def test_what_a_task_writes_is_read_wherever_it_goes(site, daemon, jobs, name):
     assert ECC not in site.output(job)
     assert (verdict["class"], verdict["cause"]) == ("crash", "gpu-hardware"), daemon.journal.story(job)
     assert verdict["culprits"]["nodes"] == [node], daemon.journal.story(job)
+    line, paths = verdict["evidence"][0]["line"], {log.get("file", 0): log["path"] for log in verdict["logs"]}
+    assert paths[verdict["evidence"][0].get("file", 0)] == str(folder / WRITTEN[name]), verdict
+    env = {**os.environ, "REKNIT_SOCKET": str(daemon.dir / "api.sock")}
+    said = subprocess.run([REKNIT, "explain", "--cluster", str(job)], env=env, capture_output=True, text=True,
+                          timeout=60, check=True).stdout
+    assert f"evidence{folder / WRITTEN[name]},line{line},root" in "".join(said.split()), said

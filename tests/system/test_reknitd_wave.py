@@ -460,6 +460,17 @@ def ecc_error(w):
 
 
 @scenario
+def a_script_without_srun(w):
+    """Only the scheduler says where it ran: on one node."""
+    folder = w.site.folder("alone", [{"rank": 0, "step": 12, "attempt": 0, "do": "raise", "text": ECC}])
+    job = w.site.submit(f"{w.site.trainer} --dir {folder} --steps 60 --step-ms 40", user=reknitd.USER, nodes=1,
+                        ntasks=1, comment="reknit", job_name="alone")
+    job = reknitd.Training(w.site, job, folder)
+    job.await_step(5)
+    w.recovered(job, "crash", "gpu-hardware", job.nodes(0)[0])
+
+
+@scenario
 def killed_task(w):
     """One death proves nothing against its node."""
     job = w.train("killed", options="--steps 400 --step-ms 50")
@@ -527,6 +538,8 @@ def array_task(w):
     for number, job in tasks.items():
         w.end(job, "COMPLETED", 1 if number == 1 else 0)
     assert w.verdict(tasks[1])["cause"] == "gpu-hardware"
+    for number, job in tasks.items():  # one of them has kept the array's own number
+        assert w.daemon.ask(f"/v1/jobs/{first}_{number}")[1]["id"] == job
     failed = reknitd.Training(w.site, tasks[1], folder / "1")
     assert failed.violations() == "" and {a["from"] for a in failed.attempts()} == {0, 10}
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A judge that believes whatever it is told, in place of core/attribute: the last HIT with
- * ROLE_ROOT is the verdict, its signature the fingerprint, and a node without a name is the only
- * one. So tests of the loop say exactly which verdict they want. */
+ * ROLE_ROOT is the verdict and its evidence, its signature the fingerprint, and a node without a
+ * name is the only one. So tests of the loop say exactly which verdict they want. */
 
 #include "core/attribute/attribute.h"
 
@@ -87,6 +87,8 @@ void attribute_on_node(const struct evidence *e, enum ending ending, const char 
         snprintf(text, sizeof(text), "%s", e->root.signature);
         if (e->root.who.rank != RANK_NONE)
             ret->culprits.ranks[ret->culprits.n_ranks++] = e->root.who.rank;
+        ret->n_evidence = 1;
+        ret->evidence[0] = (struct evidence_line){.file = e->root.file, .line = e->root.line};
         blame_nodes(&e->root, node, &ret->culprits);
         if (e->root.who.device[0]) {
             ret->culprits.n_devices = 1;

@@ -15,8 +15,18 @@ static struct job plain(const struct job *j)
 
     memcpy(&copy, j, sizeof(copy));
     copy.attempt.evidence = NULL;
+    memset(&copy.attempt.logs, 0, sizeof(copy.attempt.logs));
     memset(&copy.pending, 0, sizeof(copy.pending));
     return copy;
+}
+
+static bool logs_differ(const log_names *a, const log_names *b)
+{
+    bool differ = a->n != b->n;
+
+    for (size_t i = 0; !differ && i < a->n; i++)
+        differ = a->v[i].file != b->v[i].file || !streq(a->v[i].path, b->v[i].path);
+    return differ;
 }
 
 static const char *jobs_differ(const struct job *a, const struct job *b)
@@ -34,6 +44,8 @@ static const char *jobs_differ(const struct job *a, const struct job *b)
         return "job";
     if (!a->attempt.evidence != !b->attempt.evidence)
         return "evidence";
+    if (logs_differ(&a->attempt.logs, &b->attempt.logs))
+        return "names of logs";
     if (a->pending.n != b->pending.n)
         return "number of pending intents";
     for (size_t i = 0; i < a->pending.n; i++)

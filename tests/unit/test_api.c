@@ -187,6 +187,10 @@ static uint64_t crash_job(struct world *w, const char *key, const char *node)
     e->incident = (struct incident){.class = CLASS_CRASH, .cause = CAUSE_NODE_HARDWARE};
     e->incident.culprits.n_nodes = 1;
     STR_COPY(e->incident.culprits.nodes[0], node);
+    e->incident.n_evidence = 2;
+    e->incident.evidence[0] = (struct evidence_line){.file = 3, .line = 7};
+    e->incident.n_logs = 1;
+    e->incident.logs[0] = (struct evidence_log){.file = 3, .path = "/home/alice/train-1.log"};
     happen(w, e);
     *e = (struct event){.kind = EVENT_DECISION, .attempt = 1};
     STR_COPY(e->job, key);
@@ -592,6 +596,25 @@ static void a_task_is_found_by_what_it_is_called_now(void **state)
     assert_int_equal(asked_for(w, "6_3"), 200);
     assert_int_equal(asked_for(w, "6"), 200);
     assert_int_equal(asked_for(w, "6_[3]"), 404);
+}
+
+static void evidence_names_its_file(void **state)
+{
+    struct world *w = *state;
+    json_t *j, *list;
+
+    see_job(w, "1-10", ALICE);
+    crash_job(w, "1-10", "n7");
+    j = get(w, &alice, "/v1/jobs/1/attempts", NULL);
+    list = json_object_get(
+        json_object_get(json_array_get(json_object_get(j, "attempts"), 0), "incident"), "evidence");
+    assert_int_equal(json_array_size(list), 2);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "file")),
+                        "/home/alice/train-1.log");
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 0), "line")), 7);
+    assert_null(json_object_get(json_array_get(list, 1), "file"));
+    json_decref(j);
+    assert_int_equal(status_of(w, &bob, "GET", "/v1/jobs/1/attempts", NULL), 404);
 }
 
 static void pages_of_jobs_hold_each_once(void **state)
@@ -1028,6 +1051,7 @@ int main(void)
         WITH_WORLD(an_expired_proposal_is_not_taken),
         WITH_WORLD(a_user_lowers_the_mode_and_operators_raise_it),
         WITH_WORLD(a_freeze_says_why),
+        WITH_WORLD(evidence_names_its_file),
         WITH_WORLD(a_task_is_found_by_what_it_is_called_now),
         WITH_WORLD(pages_of_jobs_hold_each_once),
         WITH_WORLD(pages_of_events_hold_each_once),

@@ -75,6 +75,9 @@ static void test_one(void **state)
     assert_says(&n, 1, 0, "alpha - job 17_7 is restarted without n7, n9\n");
     assert_says(&n, 1, 0, "train, alice, gpu, attempt 2\nnetwork (crash)\na link went down\n");
     assert_says(&n, 1, 0, "reknit explain 17_7");
+    STR_COPY(n.path, "/home/<alice>/train-1.log");
+    n.line = 7;
+    assert_says(&n, 1, 0, "a link went down\n/home/&lt;alice&gt;/train-1.log, line 7\n1 of 3");
     n = make(17, ACTION_STOP, MODE_OBSERVE);
     assert_says(&n, 1, 0, "job 17_7 would be stopped");
     n = make(17, ACTION_RESTART, MODE_PROPOSE);

@@ -40,9 +40,12 @@ struct world {
     const char *job;     /* of which signals come */
     usec_t started;      /* the attempt that is followed next; 0 = now */
     VEC(uint64_t) lines; /* of root signals, in the order they came */
-    unsigned signals, gaps, drained, running, states, read, unread;
+    unsigned signals, gaps, drained, running, states, read, unread, named;
+    uint32_t named_file;
+    size_t roots_before; /* it was named */
     struct signal last;
     char last_gap[256], last_state[256], last_file[256], last_trouble[256];
+    char last_named[256];
 };
 
 static void on_signal(void *ctx, const char *job, uint32_t attempt, const struct signal *s)
@@ -88,6 +91,16 @@ static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file,
     STR_COPY(w->last_trouble, trouble ? trouble : "");
 }
 
+static void on_named(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path)
+{
+    struct world *w = ctx;
+
+    w->named++;
+    w->roots_before = w->lines.n;
+    w->named_file = file;
+    STR_COPY(w->last_named, path);
+}
+
 static void on_state(void *ctx, uid_t uid, const char *node, const char *text)
 {
     struct world *w = ctx;
@@ -102,6 +115,7 @@ static const struct readers_handlers handlers = {.signal = on_signal,
                                                  .drained = on_drained,
                                                  .read = on_read,
                                                  .file = on_file,
+                                                 .named = on_named,
                                                  .reader_state = on_state};
 
 static void open_readers(struct world *w, const char *programs)
@@ -342,6 +356,43 @@ static void test_files_as_they_are(void **state)
     readers_drain(w.readers, JOB, 1);
     RUN_UNTIL(w.event, w.drained == 2);
     check_lines(&w, 4);
+    end(&w);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "a");
+
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* Once, and not of a file that only shows that it is there. */
+static void test_a_file_that_tells_of_something_has_a_name(void **state)
+{
+    _cleanup_(freep) char *path = NULL;
+    struct world w;
+
+    begin(&w, READER_FOLDER);
+    path = xasprintf("%s/train-1.log", w.dir);
+    assert_int_equal(follow(&w, 1), 0);
+    assert_int_equal(readers_add_file(w.readers, JOB, 1, path, NULL), 0);
+    write_text(path, "[rank3]: hello\n");
+    RUN_UNTIL(w.event, w.signals > 0);
+    assert_int_equal(w.named, 0);
+    STR_COPY(w.log, path);
+    print(&w, 0, 1);
+    RUN_UNTIL(w.event, w.lines.n == 1);
+    assert_int_equal(w.named, 1);
+    assert_int_equal(w.roots_before, 0);
+    assert_int_equal(w.named_file, w.last.file);
+    assert_string_equal(w.last_named, path);
+    signal_reader(SIGKILL);
+    print(&w, 1, 3);
+    RUN_UNTIL(w.event, w.lines.n == 3);
+    assert_int_equal(w.named, 1);
+    assert_int_equal(w.named_file, w.last.file);
     end(&w);
 }
 
@@ -684,6 +735,7 @@ int main(void)
         cmocka_unit_test(test_who_takes_silence_for_a_sign_knows_whether_anybody_reads),
         cmocka_unit_test(test_next_daemon_goes_on),
         cmocka_unit_test(test_files_as_they_are),
+        cmocka_unit_test(test_a_file_that_tells_of_something_has_a_name),
         cmocka_unit_test(test_a_file_that_is_told_of_before_the_drain),
         cmocka_unit_test(test_files_have_a_bound),
         cmocka_unit_test(test_a_job_that_there_was_no_room_for),

@@ -26,6 +26,7 @@ static const char *const event_kind_names[EVENT_MAX] = {
     [EVENT_BRAKES] = "brakes",
     [EVENT_FENCED] = "fenced",
     [EVENT_LOGS_UNREAD] = "logs-unread",
+    [EVENT_LOG_NAMED] = "log-named",
     [EVENT_LOGS_READ] = "logs-read",
     [EVENT_FINDING] = "finding",
     [EVENT_INTERRUPTED] = "interrupted",
@@ -78,6 +79,14 @@ static const char *const request_names[REQUEST_MAX] = {
     [REQUEST_FREEZE] = "freeze",       [REQUEST_THAW] = "thaw",
 };
 DEFINE_NAMES(request, enum request, request_names);
+
+const char *incident_path(const struct incident *in, const struct evidence_line *l)
+{
+    for (uint32_t i = 0; l->line > 0 && i < in->n_logs; i++)
+        if (in->logs[i].file == l->file)
+            return in->logs[i].path;
+    return "";
+}
 
 void decision_add(struct decision_facts *d, const char *format, ...)
 {

@@ -42,6 +42,7 @@ enum event_kind {
     EVENT_BRAKES,          /* how fast anything may be done from now on */
     EVENT_FENCED,          /* nothing of the job runs any more on a node that does not answer */
     EVENT_LOGS_UNREAD, /* nobody reads the output of the attempt; if it ended, soon somebody will */
+    EVENT_LOG_NAMED,   /* the path of a file by whose number signals call it */
     EVENT_LOGS_READ, /* somebody does, from where the last reader was; if it ended: or nobody can */
     /* derived */
     EVENT_FINDING,     /* a detector's statement */
@@ -240,6 +241,11 @@ struct fence_facts {
     char by[64]; /* whose word that is */
 };
 
+struct log_facts {
+    uint32_t file;           /* as in signals of the attempt */
+    char path[LOG_PATH_LEN]; /* too long ones begin with "..." */
+};
+
 struct ended_facts {
     enum action action; /* COMPLETE, or STOP: whatever was decided, it will not go on */
     int32_t exit_code;  /* for the caller: the job's own, or 75 (EX_TEMPFAIL) when stopped */
@@ -265,6 +271,7 @@ struct event {
         struct mode_facts mode;
         struct brakes brakes;
         struct fence_facts fenced;
+        struct log_facts log;
         struct finding_facts finding;
         struct incident incident;
         struct decision_facts decision;

@@ -310,6 +310,12 @@ static const struct field evidence_line_fields[] = {
     TEXT(struct evidence_line, text),       END,
 };
 
+static const struct field evidence_log_fields[] = {
+    NUMBER(struct evidence_log, file),
+    TEXT(struct evidence_log, path),
+    END,
+};
+
 static const struct field ruled_out_fields[] = {
     TEXT(struct ruled_out, what),
     TEXT(struct ruled_out, why),
@@ -337,6 +343,7 @@ static const struct field incident_fields[] = {
     TEXT(struct incident, fingerprint),
     TEXT(struct incident, summary),
     LIST(struct incident, evidence, n_evidence, FIELD_STRUCT, .sub = evidence_line_fields),
+    LIST(struct incident, logs, n_logs, FIELD_STRUCT, .sub = evidence_log_fields),
     LIST(struct incident, ruled_out, n_ruled_out, FIELD_STRUCT, .sub = ruled_out_fields),
     NESTED(struct incident, progress, progress_fields),
     NUMBER(struct incident, dropped),
@@ -451,6 +458,12 @@ static const struct field fence_fields[] = {
     END,
 };
 
+static const struct field log_fields[] = {
+    NUMBER(struct log_facts, file),
+    TEXT(struct log_facts, path),
+    END,
+};
+
 static const struct field ended_fields[] = {
     WORD_OR_NONE(struct ended_facts, action, action),
     NUMBER(struct ended_facts, exit_code),
@@ -468,6 +481,7 @@ static const struct field body_learned = NESTED(struct event, learned, learned_f
 static const struct field body_look = NESTED(struct event, look, look_fields);
 static const struct field body_mode = NESTED(struct event, mode, mode_fields);
 static const struct field body_fenced = NESTED(struct event, fenced, fence_fields);
+static const struct field body_log = NESTED(struct event, log, log_fields);
 static const struct field body_brakes = NESTED(struct event, brakes, brakes_fields);
 static const struct field body_finding = NESTED(struct event, finding, finding_fields);
 static const struct field body_incident = NESTED(struct event, incident, incident_fields);
@@ -494,6 +508,7 @@ static const struct field *const bodies[EVENT_MAX] = {
     [EVENT_BRAKES] = &body_brakes,
     [EVENT_FENCED] = &body_fenced,
     [EVENT_LOGS_UNREAD] = NULL,
+    [EVENT_LOG_NAMED] = &body_log,
     [EVENT_LOGS_READ] = NULL,
     [EVENT_FINDING] = &body_finding,
     [EVENT_INTERRUPTED] = NULL,

@@ -12,6 +12,8 @@
 #define CULPRIT_DEVICES_MAX 16
 #define EVIDENCE_MAX        16
 #define RULED_OUT_MAX       8
+#define EVIDENCE_LOGS_MAX   6
+#define LOG_PATH_LEN        256
 
 struct culprits {
     uint32_t n_nodes, n_ranks, n_devices;
@@ -27,6 +29,12 @@ struct evidence_line {
     enum role role;
     char signature[SIGNATURE_MAX];
     char text[EXCERPT_LEN];
+};
+
+/* Which file that index means. */
+struct evidence_log {
+    uint32_t file;
+    char path[LOG_PATH_LEN];
 };
 
 /* An explanation that was weighed and dropped: what it was and the fact against it. */
@@ -56,10 +64,15 @@ struct incident {
     char summary[320];             /* one sentence */
     uint32_t n_evidence;
     struct evidence_line evidence[EVIDENCE_MAX]; /* decisive line first */
+    uint32_t n_logs; /* in which the first of these lines stand, as far as that is known */
+    struct evidence_log logs[EVIDENCE_LOGS_MAX];
     uint32_t n_ruled_out;
     struct ruled_out ruled_out[RULED_OUT_MAX];
     struct progress_summary progress;
     uint64_t dropped; /* lines that told of a failure, beyond what can be remembered */
 };
+
+/* Of the file in which the line stands; "" = not known, or it is no line of a file. */
+const char *incident_path(const struct incident *in, const struct evidence_line *l);
 
 #endif

@@ -250,6 +250,13 @@ static bool apply_read(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
+/* Also of what is judged: it may go on, and be judged again. */
+static bool apply_log_named(struct model *m, struct job *j, const struct event *e)
+{
+    return is_attempt(j, e) && j->state != JOB_STARTING && j->state != JOB_ENDED &&
+           log_names_add(&j->attempt.logs, &e->log);
+}
+
 static bool apply_tick(struct model *m, struct job *j, const struct event *e)
 {
     return true;
@@ -577,6 +584,7 @@ static bool apply_ended(struct model *m, struct job *j, const struct event *e)
         return false;
     job_enter(j, JOB_ENDED);
     j->pending.n = 0;
+    log_names_done(&j->attempt.logs);
     return true;
 }
 
@@ -627,6 +635,7 @@ static const struct {
     [EVENT_BRAKES] = {apply_brakes, OF_NONE},
     [EVENT_FENCED] = {apply_fenced, OF_JOB},
     [EVENT_LOGS_UNREAD] = {apply_unread, OF_JOB},
+    [EVENT_LOG_NAMED] = {apply_log_named, OF_JOB},
     [EVENT_LOGS_READ] = {apply_read, OF_JOB},
     [EVENT_RUNNER_LOST] = {apply_lost, OF_ANY},
     [EVENT_LEARNED] = {apply_learned, OF_JOB},

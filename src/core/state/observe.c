@@ -26,6 +26,7 @@
 void attempt_reset(struct attempt *a)
 {
     evidence_free(a->evidence);
+    log_names_done(&a->logs);
     memset(a, 0, sizeof(*a));
     a->first_step = a->last_step = a->highest_step = STEP_NONE;
     a->checkpoint_step = a->loaded_step = STEP_NONE;

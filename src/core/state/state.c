@@ -30,6 +30,7 @@ struct model *model_new(void)
 static void job_free(struct job *j)
 {
     evidence_free(j->attempt.evidence);
+    log_names_done(&j->attempt.logs);
     VEC_DONE(&j->pending);
     free(j);
 }

@@ -8,6 +8,7 @@
 #include "core/attribute/attribute.h"
 #include "core/model/event.h"
 #include "core/state/ledger.h"
+#include "core/state/log_names.h"
 #include "core/state/timing.h"
 
 #include "base/vec.h"
@@ -129,6 +130,7 @@ struct attempt {
     struct decision_facts decision;
     usec_t decided_at;
     struct evidence *evidence; /* NULL once judged */
+    log_names logs;            /* none once the job has ended */
 };
 
 /* A node that is to be kept out of a job's attempts. */
