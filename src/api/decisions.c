@@ -161,15 +161,19 @@ static void set_frozen(struct store *store, const struct api_request *r, enum re
 {
     struct event e = request_event(r, request);
     json_t *body = request_object(r, ret);
-    const char *why;
+    const json_t *why = json_object_get(body, "reason");
 
     if (!body)
         return;
-    why = json_string_value(json_object_get(body, "reason"));
-    if (why)
-        str_sanitize(e.request.why, sizeof(e.request.why), why, strlen(why));
+    if (why && !json_is_string(why)) {
+        answer_error(ret, 400, "\"reason\" is a text");
+    } else {
+        if (why)
+            str_sanitize(e.request.why, sizeof(e.request.why), json_string_value(why),
+                         json_string_length(why));
+        submit(store, &e, ret);
+    }
     json_decref(body);
-    submit(store, &e, ret);
 }
 
 void post_freeze(struct store *store, const struct api_request *r, const struct route_params *p,

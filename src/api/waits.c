@@ -25,6 +25,11 @@ static void wait_for_release(const struct sched *s, char *ret, size_t size)
             ret, size,
             "somebody to look at it, as its policy says: 'scontrol release %s' lets it go on",
             s->label);
+    else if (strcasecmp(s->look.reason, "JobHeldAdmin") == 0)
+        str_printf(ret, size,
+                   "an operator, as its user may not release it (%s): 'scontrol release %s' ends "
+                   "that",
+                   s->look.reason, s->label);
     else
         str_printf(ret, size, "whoever holds it (%s): 'scontrol release %s' ends that",
                    s->look.reason[0] ? s->look.reason : "held", s->label);

@@ -51,6 +51,11 @@ static void entry_at(const struct page *p, const char *key, int indent, const ch
 
     while (*text == ' ')
         text++;
+    if (strlen(key) >= MARGIN) {
+        paint(p, "2", key);
+        putchar('\n');
+        key = "";
+    }
     do {
         size_t n = str_fit(text, columns);
 
@@ -418,7 +423,7 @@ static void show_now(const struct page *p, const json_t *job)
                cluster_text(job, "key"));
     show_nodes(p, "kept out", kept, "node");
     if (cluster_text(d, "held_back")[0] && json_array_size(kept) == 0)
-        show_nodes(p, "would keep out", json_object_get(d, "nodes"), NULL);
+        show_nodes(p, "would lack", json_object_get(d, "nodes"), NULL);
 }
 
 static void show_cluster_text(struct story *s, struct story_run *run, const json_t *job)
@@ -547,8 +552,8 @@ const struct verb verb_explain = {
             "\n"
             "A number (4242, 25_3, 25_[4-9%2], or a key that 'reknit jobs' shows) is a job of\n"
             "the cluster, unless something was run here under that name: then reknitd is\n"
-            "asked, at $REKNIT_SOCKET or " CLIENT_SOCKET ", and also why nothing is done\n"
-            "now.\n"
+            "asked, at $REKNIT_SOCKET or " CLIENT_SOCKET ", and also why nothing is\n"
+            "done now.\n"
             "\n"
             "  --run N              another run than the last; its logs are in folder run-N\n"
             "  --cluster            JOB is one of the cluster, whatever was run here\n"

@@ -314,9 +314,14 @@ static void end_attempt(struct translation *t)
         emit_bare(t, EVENT_ATTEMPT_GONE);
 }
 
+/* Slurm says of a job that was cancelled while it waited that it began as it ended; but it had no
+ * nodes. */
 static bool is_stopped_early(const struct translation *t)
 {
-    return t->r->state == SCHED_CANCELLED && t->r->start == 0;
+    const struct sched_job *r = t->r;
+
+    return r->state == SCHED_CANCELLED &&
+           (r->start == 0 || (r->start == r->end && r->nodes[0] == '\0'));
 }
 
 /* Told once: what is decided then counts from there on. */

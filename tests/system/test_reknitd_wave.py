@@ -307,6 +307,7 @@ def cancelled_while_it_waits(w):
     w.site.run("scancel", job.id, user=reknitd.USER)
     w.end(job.id, "CANCELLED", 0)
     w.stays(job.id)
+    assert w.journal.events(job.id, "attempt-started") == []  # it never was
 
 
 @scenario

@@ -552,6 +552,9 @@ static void a_freeze_says_why(void **state)
 {
     struct world *w = *state;
 
+    assert_int_equal(status_of(w, &root, "POST", "/v1/freeze", "{\"reason\":[]}"), 400);
+    assert_int_equal(status_of(w, &root, "POST", "/v1/thaw", "{\"reason\":7}"), 400);
+    assert_int_equal(w->submissions, 0);
     assert_int_equal(
         status_of(w, &root, "POST", "/v1/freeze", "{\"reason\":\"a\\u0007 switch\\n\"}"), 200);
     assert_int_equal(w->submitted->request.request, REQUEST_FREEZE);
@@ -988,6 +991,11 @@ static void what_a_job_waits_for_is_said(void **state)
          JOB_NEW,
          false,
          "whoever holds it (JobHeldUser): 'scontrol release 7' ends that"},
+        {{.state = SCHED_PENDING, .reason = "JobHeldAdmin", .held = true},
+         JOB_NEW,
+         false,
+         "an operator, as its user may not release it (JobHeldAdmin): 'scontrol release 7' ends "
+         "that"},
         {{.state = SCHED_PENDING, .held = true},
          JOB_ENDED,
          true,
