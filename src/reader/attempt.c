@@ -234,8 +234,11 @@ static struct entry_file *add_file(struct attempt *a, const char *path, const st
     const struct attempt_mark *mark = find_mark(&a->resumed, path);
     const struct attempt_mark *before = find_mark(&a->before, path);
     char node[NODE_NAME_LEN];
-    struct stream_begin begin = {
-        .started_us = a->options.started_us, .mode = p->mode, .node = node, .unnamed = !*p->path};
+    struct stream_begin begin = {.started_us = a->options.started_us,
+                                 .owner = a->options.owner,
+                                 .mode = p->mode,
+                                 .node = node,
+                                 .unnamed = !*p->path};
     struct entry_file *f;
 
     if (a->files.n == ATTEMPT_FILES_MAX) {

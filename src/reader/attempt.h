@@ -39,6 +39,7 @@ struct attempt_options {
     struct matcher *matcher;
     struct notice *notice; /* may be NULL */
     usec_t started_us;
+    uid_t owner;         /* as in tail_new() */
     uint32_t own_number; /* a path with it has no other job's or attempt's text; 0 = none */
 };
 

@@ -4,8 +4,9 @@
  * {"id":3,"ok":false,"text":"..."}. What is not known is ignored.
  *
  *   {"op":"follow","job":K,"attempt":N,"dir":D,"patterns":[P..],"mode":"truncate"|"append",
- *    "more":[P..],"files":[F..],"started_us":T,"names":{"job_id","array_job_id","array_task_id",
+ *    "uid":U,"more":[P..],"files":[F..],"started_us":T,"names":{"job_id","array_job_id","array_task_id",
  *    "job_name","user_name"},"leave":true,"marks":[M..],"before":[M..],"beside":[M..]}
+ *                         U is whose job it is, for a reader that root runs;
  *                         `patterns` are the scheduler's own and written in that mode, `more` are
  *                         not; `files` are called as they are, and may be no logs; with `leave`,
  *                         those that are not here are told as such, and forgotten;
@@ -354,6 +355,12 @@ static void hand_over(void *ctx, const struct attempt_mark *m)
     attempt_follow_up(ctx, m);
 }
 
+/* Of everybody else only the job's owner has a reader. */
+static uid_t owner_of(const json_t *q)
+{
+    return geteuid() == 0 ? (uid_t)number_of(q, "uid", 0) : geteuid();
+}
+
 /* The attempt that was followed until now ends; what is known of its files goes to the next. */
 static void replace_attempt(struct job *j, uint32_t number, const json_t *q)
 {
@@ -367,8 +374,10 @@ static void replace_attempt(struct job *j, uint32_t number, const json_t *q)
                                                      .left = on_left,
                                                      .elsewhere = on_elsewhere};
     usec_t started_us = (usec_t)number_of(q, "started_us", 0);
-    struct attempt_options o = {
-        .matcher = j->server->matcher, .notice = j->server->notice, .started_us = started_us};
+    struct attempt_options o = {.matcher = j->server->matcher,
+                                .notice = j->server->notice,
+                                .started_us = started_us,
+                                .owner = owner_of(q)};
     struct attempt *next;
 
     if (number == 1)

@@ -90,7 +90,7 @@ struct stream *stream_new(struct matcher *m, uint32_t file, const char *path,
     STR_COPY(s->who.node, begin->node ? begin->node : "");
     s->handlers = *handlers;
     s->ctx = ctx;
-    s->tail = tail_new(path);
+    s->tail = tail_new(path, begin->owner);
     return s;
 }
 
@@ -221,7 +221,7 @@ static void tell_trouble(struct stream *s, int e)
         snprintf(text, sizeof(text), "it is no regular file");
     else if (e == EPERM)
         snprintf(text, sizeof(text),
-                 "it lies where anybody can put a file, and is not the user's own");
+                 "it lies where others can put a file, and is not the user's own");
     else if (e == EILSEQ)
         snprintf(text, sizeof(text), "it begins with data, not with text, and is not read on");
     else

@@ -17,6 +17,7 @@ struct stream_begin {
     struct tail_mark before; /* there the attempt before ended; likewise */
     struct tail_mark other;  /* there another job's text ended, should it fit; likewise */
     usec_t started_us;       /* of the attempt; 0 = not known */
+    uid_t owner;             /* as in tail_new() */
     enum stream_mode mode;
     bool own;         /* by its name: no other attempt wrote it */
     bool unnamed;     /* nobody has called it a log: it may be data, and then is not read on */

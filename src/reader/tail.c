@@ -10,9 +10,10 @@
  * A FIFO or device must not even be opened, because that alone can have effects: so stat() goes
  * first, and for whoever swaps the file in between there is O_NONBLOCK and fstat().
  *
- * A path may lie where anybody can put a file: /tmp of this host, where the job has written into
- * /tmp of its node. There only what is the user's own is read, and through no link, or a stranger
- * could write a job's log.
+ * A path may lie where others can put a file: in /tmp of this host, where the job has written into
+ * /tmp of its node, or in the folder of a project, which its group may write. There only what is
+ * the owner's own is read, and through no link, or somebody else could write a job's log. Where a
+ * folder has an access list, the group's bit says whether anybody of that may write.
  *
  * NFS and its kin answer stat() and read() out of a cache that may be a minute old; opening a file
  * is what makes them ask the server. */
@@ -37,6 +38,7 @@
 
 struct tail {
     char *path;
+    uid_t owner;
     int fd, next; /* next: the file that has the name now; -1 = none */
     bool remote;
     uint64_t dev, ino, offset, size, lost;
@@ -45,11 +47,12 @@ struct tail {
     unsigned char print[TAIL_PRINT_MAX];
 };
 
-struct tail *tail_new(const char *path)
+struct tail *tail_new(const char *path, uid_t owner)
 {
     struct tail *t = xnew(struct tail);
 
     t->path = xstrdup(path);
+    t->owner = owner;
     t->fd = t->next = -1;
     return t;
 }
@@ -72,8 +75,8 @@ void tail_close(struct tail *t)
     t->ino = t->dev = 0;
 }
 
-/* Whether nobody but the user and root can put a file there, or let one there be another's. */
-static bool is_safe_folder(const char *path)
+/* Whether nobody but the owner and root can put a file there, or let one there be another's. */
+static bool is_safe_folder(const char *path, uid_t owner)
 {
     const char *slash = strrchr(path, '/');
     char folder[PATH_MAX];
@@ -82,35 +85,34 @@ static bool is_safe_folder(const char *path)
     if (!slash ||
         !str_copy_n(folder, sizeof(folder), path, (size_t)(slash - path) + (slash == path)))
         return false;
-    return stat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
-           !(st.st_mode & S_IWOTH);
+    return stat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == owner) &&
+           !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* One that root runs reads for others, whose own it cannot tell: reknitd without a spawner. */
-static bool may_be_read(const char *path, const struct stat *file)
+static bool may_be_read(const struct tail *t, const struct stat *file)
 {
     struct stat own;
 
-    return geteuid() == 0 || is_safe_folder(path) ||
-           (lstat(path, &own) == 0 && own.st_ino == file->st_ino && own.st_dev == file->st_dev &&
-            file->st_uid == geteuid());
+    return is_safe_folder(t->path, t->owner) ||
+           (lstat(t->path, &own) == 0 && own.st_ino == file->st_ino && own.st_dev == file->st_dev &&
+            file->st_uid == t->owner);
 }
 
 /* 0 and the open file, -ENOENT, or what else is in the way. */
-static int open_regular(const char *path, int *ret_fd, struct stat *ret)
+static int open_regular(const struct tail *t, int *ret_fd, struct stat *ret)
 {
     _cleanup_(closep) int fd = -1;
 
-    if (stat(path, ret) < 0)
+    if (stat(t->path, ret) < 0)
         return -errno;
     if (!S_ISREG(ret->st_mode))
         return -EMEDIUMTYPE;
-    fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    fd = open(t->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, ret) < 0)
         return -errno;
     if (!S_ISREG(ret->st_mode))
         return -EMEDIUMTYPE;
-    if (!may_be_read(path, ret))
+    if (!may_be_read(t, ret))
         return -EPERM;
     *ret_fd = take_fd(&fd);
     return 0;
@@ -218,14 +220,14 @@ static bool look_at_name(struct tail *t, bool fresh)
     if (t->next >= 0)
         return true;
     if (t->remote && fresh) {
-        if (open_regular(t->path, &fd, &st) < 0)
+        if (open_regular(t, &fd, &st) < 0)
             return false;
     } else if (stat(t->path, &st) < 0 || !S_ISREG(st.st_mode)) {
         return false;
     }
     if (st.st_ino == t->ino && st.st_dev == t->dev)
         return false;
-    if (fd < 0 && open_regular(t->path, &fd, &st) < 0)
+    if (fd < 0 && open_regular(t, &fd, &st) < 0)
         return false;
     if (st.st_ino == t->ino && st.st_dev == t->dev)
         return false;
@@ -236,7 +238,7 @@ static bool look_at_name(struct tail *t, bool fresh)
 static int look_for_file(struct tail *t)
 {
     struct stat st;
-    int fd, r = open_regular(t->path, &fd, &st);
+    int fd, r = open_regular(t, &fd, &st);
 
     if (r == -ENOENT || r == -ENOTDIR)
         return TAIL_ABSENT;
@@ -251,7 +253,7 @@ static int reopen(struct tail *t)
 {
     uint64_t ino = t->ino;
     struct stat st;
-    int fd, r = open_regular(t->path, &fd, &st);
+    int fd, r = open_regular(t, &fd, &st);
 
     if (r == -ENOENT || r == -ENOTDIR) {
         tail_close(t);

@@ -24,7 +24,9 @@ struct tail_mark {
 
 struct tail;
 
-struct tail *tail_new(const char *path);
+/* owner: of the job, who need not be whom this process runs as: reknitd without a spawner reads as
+ * root. */
+struct tail *tail_new(const char *path, uid_t owner);
 struct tail *tail_free(struct tail *t);
 
 enum tail_look {

@@ -57,13 +57,13 @@ bool reader_request_add(json_t *request, const struct log_paths *p)
     return all;
 }
 
-json_t *reader_request_new(const char *job, uint32_t attempt, const struct log_paths *p)
+json_t *reader_request_new(const char *job, uid_t uid, uint32_t attempt, const struct log_paths *p)
 {
     static const char *const modes[] = {"unknown", "truncate", "append"};
     json_t *q =
-        json_pack("{s:s,s:s,s:I,s:[],s:[],s:I,s:s,s:o}", "op", "follow", "job", job, "attempt",
-                  (json_int_t)attempt, "patterns", "more", "started_us", (json_int_t)p->started_us,
-                  "mode", modes[p->mode], "names", names_json(p));
+        json_pack("{s:s,s:s,s:I,s:I,s:[],s:[],s:I,s:s,s:o}", "op", "follow", "job", job, "uid",
+                  (json_int_t)uid, "attempt", (json_int_t)attempt, "patterns", "more", "started_us",
+                  (json_int_t)p->started_us, "mode", modes[p->mode], "names", names_json(p));
 
     add_text(q, "dir", p->work_dir);
     return q;

@@ -8,7 +8,8 @@
 
 #include <jansson.h>
 
-json_t *reader_request_new(const char *job, uint32_t attempt, const struct log_paths *p);
+/* uid: whose job it is. */
+json_t *reader_request_new(const char *job, uid_t uid, uint32_t attempt, const struct log_paths *p);
 
 /* Adds the logs; those that are in it already are no more. Whether all could be. */
 bool reader_request_add(json_t *request, const struct log_paths *p);

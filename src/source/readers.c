@@ -773,7 +773,7 @@ static void begin_attempt(struct job *j, uint32_t attempt, const struct log_path
     forget_seen(j);
     drop_files(j);
     json_decref(j->request);
-    j->request = reader_request_new(j->key, attempt, p);
+    j->request = reader_request_new(j->key, j->owner->uid, attempt, p);
 }
 
 static const char *home_of(const struct readers *r, const char *job, uint32_t attempt)

@@ -334,7 +334,7 @@ def test_what_a_stranger_put_there_is_no_log(open_path):
         write(path, number)
         os.chown(path, owner, owner)
     (theirs / "link.out").symlink_to(shared / "own.out")
-    why = "it lies where anybody can put a file, and is not the user's own"
+    why = "it lies where others can put a file, and is not the user's own"
     with Reader(program, user=STRANGER) as reader:
         reader.follow(shared, "planted.out", "%x.out", "own.out", "job/planted.out", "job/own.out", "job/link.out",
                       f"{project}/of a colleague.out")
@@ -347,6 +347,31 @@ def test_what_a_stranger_put_there_is_no_log(open_path):
         os.chown(shared / "own.out", STRANGER + 1, STRANGER + 1)
         reader.drain()
         assert 9 not in reader.roots()
+
+
+@AS_ROOT
+@pytest.mark.parametrize("user", [STRANGER, None], ids=["as its owner", "without a spawner"])
+@pytest.mark.parametrize("owner, mode", [(0, 0o2775), (0, 0o1777), (STRANGER, 0o770), (STRANGER + 1, 0o755)])
+def test_in_a_folder_that_others_may_write_only_what_is_the_owners_is_read(open_path, user, owner, mode):
+    """A member of the project's group may create what will be a colleague's log, or replace it."""
+    program = shutil.copy(READER, open_path)
+    shared = open_path / "shared"
+    shared.mkdir()
+    os.chown(shared, owner, STRANGER)
+    shared.chmod(mode)
+    for number, (name, whose) in enumerate({"planted": STRANGER + 1, "own": STRANGER, "root's": 0}.items(), 1):
+        write(shared / name, number)
+        os.chown(shared / name, whose, STRANGER)
+    write(open_path / "elsewhere", 4)
+    os.chown(open_path / "elsewhere", STRANGER, STRANGER)
+    (shared / "link").symlink_to(open_path / "elsewhere")
+    with Reader(program, user=user) as reader:
+        reader.follow(shared, "planted", "own", "root's", "link", uid=STRANGER)
+        for name in ("planted", "root's", "link"):
+            reader.kind("file", path=str(shared / name),
+                        trouble="it lies where others can put a file, and is not the user's own")
+        reader.drain()
+        assert reader.roots() == [2]
 
 
 def marks_behind(reader, root):
