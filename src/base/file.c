@@ -29,6 +29,14 @@ int file_open(const char *path, struct err *e)
     return take_fd(&fd);
 }
 
+bool file_has_name(int fd, const char *path)
+{
+    struct stat there, ours;
+
+    return lstat(path, &there) == 0 && fstat(fd, &ours) == 0 && there.st_dev == ours.st_dev &&
+           there.st_ino == ours.st_ino;
+}
+
 static int read_all(int fd, size_t max, struct strbuf *out)
 {
     char block[16384];

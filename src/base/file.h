@@ -12,6 +12,9 @@
  * or a negative errno and e says "PATH: why". */
 int file_open(const char *path, struct err *e);
 
+/* Whether the open file is the one that has that name now; not through a link. */
+bool file_has_name(int fd, const char *path);
+
 /* All of such a file, at most max bytes. -EFBIG: it is larger, and out holds its beginning. */
 int file_read(const char *path, size_t max, struct strbuf *out, struct err *e);
 

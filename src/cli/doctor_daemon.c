@@ -91,7 +91,7 @@ static void look_at_self(struct doctor *d, const json_t *health)
         doctor_row(d, DOCTOR_FAIL, "reknitd", "systemctl restart reknitd",
                    "it runs, of release %s; this is " REKNIT_VERSION, version);
     else if (*tilt)
-        doctor_row(d, DOCTOR_WARN, "reknitd", "see its log: journalctl -u reknitd",
+        doctor_row(d, DOCTOR_FAIL, "reknitd", "see its log: journalctl -u reknitd",
                    "it runs, but acts on nothing: %s", tilt);
     else if (json_is_true(json_object_get(health, "frozen")))
         doctor_row(d, DOCTOR_WARN, "reknitd", "reknit thaw", "it runs, and is frozen");

@@ -15,6 +15,7 @@
 #include "cli/home.h"
 
 #include "action/cgroup.h"
+#include "base/file.h"
 #include "base/proctree.h"
 #include "base/str.h"
 #include "cli/holder.h"
@@ -85,10 +86,8 @@ void job_home_keep_room(const struct job_home *h)
 bool job_home_is_held(const struct job_home *h)
 {
     char path[PATH_MAX];
-    struct stat there, ours;
 
-    return state_path(path, NULL, "%s/lock", h->path) >= 0 && lstat(path, &there) == 0 &&
-           fstat(h->lock, &ours) == 0 && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+    return state_path(path, NULL, "%s/lock", h->path) >= 0 && file_has_name(h->lock, path);
 }
 
 /* The lock is taken by somebody who does not live: his keeper has it, and ends his processes. */

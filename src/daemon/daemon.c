@@ -9,6 +9,7 @@
 #include "daemon/daemon.h"
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/siblings.h"
 #include "base/str.h"
@@ -85,6 +86,20 @@ static void on_intent(void *ctx, const struct event *intent)
     act_on_intent(ctx, intent);
 }
 
+/* Whoever moves the folder away, or removes what is in it, may let another reknitd begin there; and
+ * what this one writes is in no journal that anybody will read. */
+static int may_write(void *ctx, struct err *e)
+{
+    const struct daemon *d = ctx;
+    bool is_held = file_has_name(d->lock, d->lock_path);
+
+    if (is_held && journal_is_in_place(d->journal))
+        return 0;
+    return err_set(e, -ENOENT, "%.*s%s was moved away, removed or replaced",
+                   (int)(strrchr(d->lock_path, '/') + 1 - d->lock_path), d->lock_path,
+                   is_held ? JOURNAL_NAME : "lock");
+}
+
 static void on_tilted(void *ctx, const struct err *why)
 {
     struct daemon *d = ctx;
@@ -124,6 +139,7 @@ static void on_stalled(void *ctx, usec_t how_long)
 
 static const struct pump_handlers pump_handlers = {.happened = on_happened,
                                                    .intent = on_intent,
+                                                   .may_write = may_write,
                                                    .tilted = on_tilted,
                                                    .refused = on_refused,
                                                    .stalled = on_stalled,
@@ -145,11 +161,11 @@ static void find_programs(char ret[PATH_MAX])
 /* One at a time: two would act twice. The lock goes with the process. */
 static int take_lock(struct daemon *d, struct err *e)
 {
-    char path[PATH_MAX];
+    const char *path = d->lock_path;
 
     if (mkdir(d->config->state_dir, 0750) < 0 && errno != EEXIST)
         return err_set(e, -errno, "%s: %s", d->config->state_dir, strerror(errno));
-    STR_PRINTF(path, "%s/lock", d->config->state_dir);
+    STR_PRINTF(d->lock_path, "%s/lock", d->config->state_dir);
     d->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (d->lock < 0)
         return err_set(e, -errno, "%s: %s", path, strerror(errno));

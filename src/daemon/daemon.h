@@ -34,6 +34,7 @@ struct daemon {
     const char *config_path, *drop_ins; /* to be read again on SIGHUP */
     uint64_t config_hash;               /* of what holds */
     int lock;
+    char lock_path[PATH_MAX];
     char programs[PATH_MAX]; /* where those that go with this one lie */
     struct journal *journal;
     struct pump *pump;

@@ -360,6 +360,14 @@ struct journal *journal_free(struct journal *j)
     return NULL;
 }
 
+bool journal_is_in_place(const struct journal *j)
+{
+    int moved = 0;
+
+    return sqlite3_file_control(j->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK ||
+           !moved;
+}
+
 uint64_t journal_last_seq(const struct journal *j)
 {
     return j->last_seq;

@@ -22,6 +22,9 @@ int journal_open(const char *path, enum journal_mode mode, struct journal **ret,
 struct journal *journal_free(struct journal *j);
 DEFINE_CLEANUP(struct journal *, journal_free);
 
+/* Whether its file still has the name that it was opened by. */
+bool journal_is_in_place(const struct journal *j);
+
 uint64_t journal_last_seq(const struct journal *j); /* 0 = empty */
 
 /* How many events were committed and are not in it any more: a damaged or missing write-ahead log,

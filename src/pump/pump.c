@@ -15,6 +15,9 @@
  * so for BUSY_MAX the commit is only late, and tried again every BUSY_AGAIN while the loop goes on.
  * Neither is what happened told nor an intent handed out until then; after it, it is a TILT.
  *
+ * Whoever made the pump may know a reason not to write: the state that the journal belongs to is
+ * another's by now. That is a TILT too.
+ *
  * Whatever an input says, the journal can be read again: one that a journal may not hold is refused
  * here, before core sees it.
  *
@@ -129,6 +132,11 @@ static bool is_late(struct pump *p)
     return now < p->busy_since + BUSY_MAX;
 }
 
+static int may_write(struct pump *p, struct err *e)
+{
+    return p->handlers.may_write ? p->handlers.may_write(p->ctx, e) : 0;
+}
+
 /* -EBUSY, and not tilted: to be tried again. */
 static int commit(struct pump *p, struct err *e)
 {
@@ -136,7 +144,9 @@ static int commit(struct pump *p, struct err *e)
 
     if (p->given_up)
         return -ENOSPC;
-    r = journal_commit(p->journal, p->batch, p->durable, e);
+    r = may_write(p, e);
+    if (r >= 0)
+        r = journal_commit(p->journal, p->batch, p->durable, e);
     if (r == -EBUSY && is_late(p))
         timer_arm(p->again, mono_us() + BUSY_AGAIN);
     else if (r < 0)
@@ -251,6 +261,7 @@ static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
 {
     struct pump *p = userdata;
     usec_t now = mono_us(), late = now - p->last_beat - BEAT_US;
+    struct err e = {0};
 
     p->last_beat = now;
     if (late > STALL_US) {
@@ -260,6 +271,8 @@ static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
     }
     if (p->tilted)
         turn_end(p);
+    else if (may_write(p, &e) < 0)
+        enter_tilt(p, &e);
     sd_event_source_set_time_relative(s, BEAT_US);
     sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
     return 0;

@@ -20,6 +20,9 @@ struct pump_handlers {
     void (*happened)(void *ctx, const struct event *e);
     /* To be carried out; the result comes back by pump_input(). Never called while tilted. */
     void (*intent)(void *ctx, const struct event *intent);
+    /* 0, or a negative errno and why nothing may be written although it could be (not -EBUSY);
+     * asked before each commit, and now and then. NULL: it may always be. */
+    int (*may_write)(void *ctx, struct err *e);
     /* why: the journal cannot be written, so nothing is acted on; NULL: it can again. */
     void (*tilted)(void *ctx, const struct err *why);
     /* This input has a number that core does not compute with: it is left out, and is in no

@@ -305,7 +305,7 @@ def test_what_the_configuration_names_is_not_there(site):
 
 @pytest.mark.parametrize("health, check, state, found", [
     ({"version": "0.0.9"}, "reknitd", "fail", "of release 0.0.9"),
-    ({"tilt": "the clock jumped"}, "reknitd", "warn", "acts on nothing: the clock jumped"),
+    ({"tilt": "the clock jumped"}, "reknitd", "fail", "acts on nothing: the clock jumped"),
     ({"frozen": True}, "reknitd", "warn", "is frozen"),
     ({"adapter": {"ok": False, "state": "it hangs"}}, "its adapter", "fail", "it hangs"),
     ({"readers": {"hung": 2}}, "its readers", "warn", "2 hang"),

@@ -100,6 +100,46 @@ def test_what_is_never_allowed_is_asked_for_once(tmp_path):
         assert daemon.log().count("asks for requeue") == 1, daemon.log()
 
 
+def move_away(folder):
+    away = folder.with_name("elsewhere")
+    folder.rename(away)
+    return lambda: away.rename(folder)
+
+
+def replace_lock(folder):
+    """As whoever tidies up does it: two reknitd could hold it then."""
+    away = folder / "away"
+    (folder / "lock").rename(away)
+    (folder / "lock").touch()
+    return lambda: away.rename(folder / "lock")
+
+
+def move_journal(folder):
+    (folder / "journal.db").rename(folder / "away")
+    return lambda: (folder / "away").rename(folder / "journal.db")
+
+
+@pytest.mark.parametrize("harm, lost", [(move_away, "lock"), (replace_lock, "lock"), (move_journal, "journal.db")])
+def test_without_its_state_it_acts_on_nothing_until_that_is_back(tmp_path, harm, lost):
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="act") as daemon:
+        def health():
+            return daemon.ask("/v1/health")[1]
+
+        job = world.submit(comment="reknit", runs=[(600, "failed", 1)])
+        daemon.until("/v1/jobs", lambda a: a["jobs"])
+        mend = harm(tmp_path / "state")
+        told = wait_for(lambda: (h := health()).get("tilt") and h, "no tilt")
+        assert not told["ok"] and told["tilt"].endswith(f"state/{lost} was moved away, removed or replaced"), told
+        assert daemon.ask("/v1/freeze", method="POST")[0] == 503
+        world.end(job)
+        wait_for(lambda: "asks for requeue" in daemon.log(), daemon.log)
+        assert world.done == [], world.done
+        assert daemon.log().count("nothing is done until it can") == 1
+        mend()
+        wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
+        assert "tilt" not in health()
+
+
 def test_the_layouts_of_many_jobs_wait_for_no_look(tmp_path):
     """They are asked for one behind the other, a few at a time."""
     jobs = 400

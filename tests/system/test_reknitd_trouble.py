@@ -207,7 +207,7 @@ def disk_is_full():
         size = sum(path.stat().st_size for path in daemon.journal.path.parent.iterdir())
         resource.prlimit(daemon.pid(), resource.RLIMIT_FSIZE, (size, size * 1000))
         daemon.await_log("cannot be written")
-        complains(daemon, "reknitd", "acts on nothing", "warn")
+        complains(daemon, "reknitd", "acts on nothing")
         site.kill_task(job.id, 1)
         record = site.await_state(job.id, "FAILED")
         daemon.await_looks()

@@ -12,9 +12,12 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int set_up(void **state)
 {
@@ -61,6 +64,28 @@ static void what_is_not_there_is_named(void **state)
     assert_int_equal(file_open("/", &e), -EISDIR);
 }
 
+static void whether_a_file_still_has_its_name_is_seen(void **state)
+{
+    char path[64], other[64];
+    int fd;
+
+    path_of(path, state, "held");
+    path_of(other, state, "other");
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && file_has_name(fd, path));
+    assert_int_equal(rename(path, other), 0);
+    assert_false(file_has_name(fd, path));
+    assert_int_equal(close(open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600)), 0);
+    assert_false(file_has_name(fd, path));
+    assert_int_equal(rename(other, path), 0);
+    assert_true(file_has_name(fd, path));
+    assert_int_equal(symlink(path, other), 0);
+    assert_false(file_has_name(fd, other)); /* whoever locks by name follows no link */
+    close(fd);
+    unlink(path);
+    unlink(other);
+}
+
 static void a_file_is_read_as_far_as_it_may_be(void **state)
 {
     _cleanup_strbuf_ struct strbuf b = {0};
@@ -87,6 +112,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_would_be_waited_for_is_refused_at_once, set_up,
                                         tear_down),
         cmocka_unit_test(what_is_not_there_is_named),
+        cmocka_unit_test_setup_teardown(whether_a_file_still_has_its_name_is_seen, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_file_is_read_as_far_as_it_may_be, set_up, tear_down),
     };
 

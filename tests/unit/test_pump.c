@@ -23,6 +23,7 @@
 
 /* The linker puts these before the pump's. */
 static bool disk_full, locked; /* locked: by another process */
+static bool gone;              /* what else has to be there before anything is written */
 static unsigned tries;
 static usec_t skipped;
 
@@ -90,6 +91,11 @@ static void on_tilted(void *ctx, const struct err *why)
         STR_COPY(f->why, why->text);
 }
 
+static int may_write(void *ctx, struct err *e)
+{
+    return gone ? err_set(e, -ENOENT, "the lock is gone") : 0;
+}
+
 static void on_refused(void *ctx, const struct event *e)
 {
     ((struct fixture *)ctx)->refused++;
@@ -107,6 +113,7 @@ static void on_stalled(void *ctx, usec_t how_long)
 static const struct pump_handlers handlers = {.past = on_past,
                                               .happened = on_happened,
                                               .intent = on_intent,
+                                              .may_write = may_write,
                                               .tilted = on_tilted,
                                               .refused = on_refused,
                                               .stalled = on_stalled};
@@ -131,7 +138,7 @@ static int set_up(void **state)
 {
     struct fixture *f = xnew(struct fixture);
 
-    disk_full = locked = false;
+    disk_full = locked = gone = false;
     skipped = 0;
     STR_COPY(f->folder, "/tmp/reknit-test-pump-XXXXXX");
     assert_non_null(mkdtemp(f->folder));
@@ -310,6 +317,47 @@ static void a_full_disk_holds_intents_back(void **state)
     assert_int_equal(journal_last_seq(f->journal), f->happened.n); /* all of it */
 }
 
+/* It is looked for before each commit, and also while nothing is to be written. */
+static void what_has_to_be_there_is_looked_for(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t before;
+
+    begin(f);
+    before = journal_last_seq(f->journal);
+    gone = true;
+    for (int turns = 0; f->tilts == 0 && turns < 100; turns++)
+        assert_true(sd_event_run(f->event, 50 * USEC_PER_MSEC) >= 0);
+    assert_int_equal(f->tilts, 1);
+    assert_string_equal(f->why, "the lock is gone");
+    go_wrong(f);
+    skipped += SKIP;
+    feed(f, EVENT_TICK);
+    pump_settle(f->pump);
+    assert_int_equal(f->intents.n, 0);
+    assert_int_equal(journal_last_seq(f->journal), before);
+    gone = false;
+    skipped += SKIP;
+    feed(f, EVENT_TICK);
+    pump_settle(f->pump);
+    assert_int_equal(f->ends_of_tilt, 1);
+    assert_int_equal(f->intents.n, 1);
+}
+
+static void nothing_is_written_where_something_is_missing(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t before;
+
+    begin(f);
+    before = journal_last_seq(f->journal);
+    gone = true;
+    go_wrong(f);
+    assert_int_equal(f->tilts, 1);
+    assert_int_equal(f->intents.n, 0);
+    assert_int_equal(journal_last_seq(f->journal), before);
+}
+
 static void a_disk_that_stays_full_is_said_once(void **state)
 {
     struct fixture *f = *state;
@@ -462,6 +510,8 @@ int main(void)
         TEST(who_sleeps_is_not_asked_before_it_is_woken),
         TEST(the_past_is_shown_once_and_not_repeated),
         TEST(a_full_disk_holds_intents_back),
+        TEST(what_has_to_be_there_is_looked_for),
+        TEST(nothing_is_written_where_something_is_missing),
         TEST(a_disk_that_stays_full_is_said_once),
         TEST(a_journal_that_cannot_catch_up_is_given_up),
         TEST(a_journal_that_is_locked_for_a_moment_is_waited_for),
