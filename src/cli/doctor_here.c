@@ -43,7 +43,8 @@ static bool version_of(const char *path, char *ret, size_t size)
 
 static void look_at_programs(struct doctor *d)
 {
-    static const char *const names[] = {"reknitd", "reknit-spawner", "reknit-slurm"};
+    static const char *const names[] = {"reknitd",       "reknit-spawner", "reknit-slurm",
+                                        "reknit-reader", "reknit-seal",    "reknit-post"};
     _cleanup_strbuf_ struct strbuf same = {0}, other = {0}, absent = {0};
     char path[PATH_MAX], version[64];
 

@@ -3,7 +3,8 @@
 /* What is asked waits in a queue, in the order of the answers. There is one deadline, that of the
  * oldest; when it passes, or the process ends, everything that waits is answered with nothing, and
  * the next to ask starts another process, but not more often than once a second. A process that was
- * killed is waited for without waiting: while it is not gone, there is no other. */
+ * killed is waited for without waiting: while it is not gone, there is no other. That there is no
+ * such program is said in its place: nobody is to be blamed who was never asked. */
 
 #include "wire/helper.h"
 
@@ -16,6 +17,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -35,6 +37,7 @@ struct helper {
     struct lines *lines; /* NULL = no process */
     pid_t pid;           /* 0 = none, or reaped */
     usec_t started;
+    int error;               /* why it could not be started then; 0 = it was */
     VEC(struct asked) asked; /* oldest first */
     sd_event_source *deadline, *failed;
     usec_t patience;
@@ -63,16 +66,30 @@ static void set_deadline(struct helper *h)
     sd_event_source_set_enabled(h->deadline, h->asked.n > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
+static json_t *failure_of(const struct helper *h)
+{
+    const char *slash = strrchr(h->argv[0], '/');
+    char text[200];
+
+    if (h->error == 0)
+        return NULL;
+    STR_PRINTF(text, "%s cannot be started: %s", slash ? slash + 1 : h->argv[0],
+               strerror(-h->error));
+    return json_pack("{s:s}", "error", text);
+}
+
 /* Who asks again from within waits for another process. */
 static void answer_nobody(struct helper *h)
 {
+    json_t *failure = failure_of(h);
     size_t n = h->asked.n;
 
     for (size_t i = 0; i < n; i++) {
         struct asked a = h->asked.v[i];
 
-        a.fn(a.ctx, NULL);
+        a.fn(a.ctx, failure);
     }
+    json_decref(failure);
     if (n > 0)
         memmove(h->asked.v, h->asked.v + n, (h->asked.n - n) * sizeof(*h->asked.v));
     h->asked.n -= n;
@@ -136,7 +153,7 @@ static int start(struct helper *h)
         return -errno;
     ours = pair[0];
     theirs = pair[1];
-    r = spawn_program(h->argv, theirs, &h->pid);
+    h->error = r = spawn_program(h->argv, theirs, &h->pid);
     if (r < 0)
         return r;
     h->lines = lines_new(h->event, ours, ours, &options, &handlers, h);

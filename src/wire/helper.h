@@ -15,15 +15,15 @@
 #define HELPER_ASKED_MAX 4096
 
 struct helper;
-/* answer: NULL when there will be none; valid during the call only. From the loop, never from
- * within helper_ask(). */
+/* answer: NULL when there will be none, {"error":"..."} when the program cannot be started; valid
+ * during the call only. From the loop, never from within helper_ask(). */
 typedef void (*helper_answer_fn)(void *ctx, const json_t *answer);
 
 #define HELPER_PATIENCE (30 * USEC_PER_SEC)
 
 /* argv: ended by NULL; copied. patience: for an answer, from the asking. */
 struct helper *helper_new(sd_event *event, const char *const *argv, usec_t patience);
-/* What is not answered yet is answered with NULL, from within. */
+/* What is not answered yet is so from within, as when there will be none. */
 struct helper *helper_free(struct helper *h);
 DEFINE_CLEANUP(struct helper *, helper_free);
 

@@ -21,7 +21,7 @@ from cluster import Cluster, await_true
 from conftest import REKNIT
 
 PLUGIN = (REKNIT.parent / "spank_reknit.so").resolve()
-PROGRAMS = ("reknit", "reknitd", "reknit-slurm", "reknit-reader", "reknit-spawner", "reknit-seal", "reknit-agent")
+PROGRAMS = ("reknit", "reknitd", "reknit-slurm", "reknit-reader", "reknit-spawner", "reknit-seal", "reknit-agent", "reknit-post")
 USER = "nobody"  # a real user on every Debian, whom the spawner starts readers for
 # Slurm's own priority of a job that has waited is higher than that of one just queued again.
 QUEUE_BY_AGE = {"PriorityType": "priority/multifactor", "PriorityWeightAge": "100000", "PriorityCalcPeriod": "1"}

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import socketserver
 import subprocess
 import threading
@@ -112,6 +113,17 @@ def test_a_chain_that_works(site, world):
         "permission", "MinJobAge", "JobRequeue", "KillOnBadExit", "jobs", "logs", "reknitd", "its adapter"}
     assert rows["jobs"]["found"].startswith("1 known: 1 opted in; would be acted on 0, ")
     assert all(row["mend"] is None for row in rows.values() if row["state"] == "ok")
+
+
+@pytest.mark.parametrize("name", ["reknitd", "reknit-spawner", "reknit-slurm", "reknit-reader", "reknit-seal", "reknit-post"])
+def test_a_program_that_is_missing(site, name):
+    """reknitd would only notice when it needs it."""
+    programs = site.path / "programs"
+    shutil.copytree(site.reknit.path.parent, programs, ignore=shutil.ignore_patterns(name, "*.so", "reknit-agent"))
+    done = subprocess.run([programs / "reknit", "doctor", "--config", "/dev/null", "--format", "json"],
+                          env=site.env, capture_output=True, text=True, timeout=60)
+    row = next(row for row in json.loads(done.stdout)["checks"] if row["check"] == "programs")
+    assert row["state"] == "warn" and row["found"] == f"not found: {name}" and row["mend"], row
 
 
 def test_people_read_the_same(site, reknit):

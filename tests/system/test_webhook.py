@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+import api_daemon
 from api_daemon import ALICE, Daemon, wait_for
 from fake_adapter import World
 
@@ -240,6 +241,22 @@ def test_nobody_listens_at_first(tmp_path, world, receiver):
         daemon.reload()
         assert "train" in again.wait(1)[0][2]["text"]
         again.close()
+
+
+def test_who_should_send_it_is_not_installed(tmp_path, world, receiver, monkeypatch):
+    """That is no fault of the receiver."""
+    built, programs = api_daemon.REKNITD.parent, tmp_path / "bin"
+    programs.mkdir()
+    for name in ("reknitd", "reknit-slurm", "reknit-reader", "reknit-seal"):
+        shutil.copy2(built / name, programs)
+    monkeypatch.setattr(api_daemon, "REKNITD", programs / "reknitd")
+    why = "reknit-post cannot be started: No such file or directory"
+    with running(tmp_path, world, {"url": receiver.url}) as daemon:
+        submit(world)
+        wait_for(lambda: f"the webhook: {why}" in daemon.log(), daemon.log)
+        assert daemon.ask("/v1/health")[1]["webhook"]["trouble"] == why
+        shutil.copy2(built / "reknit-post", programs)
+        receiver.wait(1)
 
 
 def test_a_storm_is_one_message(tmp_path, world, receiver):
