@@ -11,9 +11,8 @@
  * them was told. Of each file it is also kept how far signals came (`seen`): the next reader begins
  * at the marks, and what it repeats is dropped until it is past that.
  *
- * A reader is its user's process. So of what it says, everything is checked: that the job is its
- * user's and the attempt the present one, what kind of signal it is, its numbers and texts, and how
- * many there are. */
+ * A reader is its user's process. So of what it says, everything is checked: here that the job is
+ * its user's and the attempt the present one, all else by reader_word.c. */
 
 #include "source/readers.h"
 
@@ -27,7 +26,8 @@
 #include "source/reader_request.h"
 #include "source/reader_seen.h"
 #include "source/reader_state.h"
-#include "wire/codec.h"
+#include "source/reader_word.h"
+#include "source/told_files.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -37,13 +37,12 @@
 #define PING_EVERY     (10 * USEC_PER_SEC)
 #define PING_PATIENCE  (30 * USEC_PER_SEC)
 #define JOBS_MAX       20000
-#define SIGNALS_MAX    500 /* of one job in a second */
-#define COMPLAINTS_MAX 20  /* of one reader in a second: they end in a log */
-#define FILES_MAX      READER_MARKS_MAX
-#define NAMED_MAX      1024 /* files of an attempt at one place whose paths are told */
-#define NAMED_WELL     64   /* ... as long as they tell of nothing but progress */
+#define SIGNALS_MAX    500  /* of one job in a second */
+#define COMPLAINTS_MAX 20   /* of one reader in a second: they end in a log */
 #define PLACES_MAX     64   /* beside home, where one job is read */
 #define ON_NODES_MAX   4096 /* readers, of all owners */
+#define NAMED_MAX      1024 /* files of an attempt at one place whose paths are told */
+#define NAMED_WELL     64   /* ... as long as they tell of nothing but progress */
 #define MOVE_PAUSE     (5 * USEC_PER_SEC)    /* of a job, from one place to another */
 #define FAILURES_MAX   2                     /* of a node's reader, and its jobs go elsewhere */
 #define FILES_PAUSE    (500 * USEC_PER_MSEC) /* many nodes tell of their files in one moment */
@@ -54,11 +53,10 @@ struct job {
     uint32_t attempt;
     json_t *request;        /* follow, without marks */
     json_t *marks, *before; /* by path */
-    json_t *files;          /* the paths that were told one by one; see place_file() */
-    bool part;              /* of what a node has and home has not */
-    uint32_t n_numbers;     /* of home: that were given to files of parts */
+    struct told_files *files;
+    bool part;                                 /* of what a node has and home has not */
+    uint32_t n_numbers;                        /* of home: that were given to files of parts */
     char record[JOB_NAME_LEN + NODE_NAME_LEN]; /* name of its marks */
-    bool more_files;                           /* than the reader was told */
     bool full;                                 /* said so */
     bool refused;                              /* its reader has no room for it yet */
     bool draining;
@@ -68,8 +66,7 @@ struct job {
     bool told_unread;             /* of the end of this attempt */
     VEC(struct reader_seen) seen; /* by file */
     uint32_t n_named;             /* of them, whose path was told */
-    usec_t window;
-    uint32_t in_window;
+    struct reader_rate signals;
 };
 
 struct owner {
@@ -80,8 +77,7 @@ struct owner {
     unsigned failures;        /* since a reader ran */
     char trouble[200];
     struct reader_process *process;
-    usec_t complaints_since;
-    unsigned complaints;
+    struct reader_rate complaints;
     size_t n_jobs, n_files; /* files that were told one by one */
 };
 
@@ -136,7 +132,7 @@ static void forget_seen(struct job *j)
 static void job_free(struct job *j)
 {
     json_decref(j->request);
-    json_decref(j->files);
+    told_files_free(j->files);
     json_decref(j->marks);
     json_decref(j->before);
     forget_seen(j);
@@ -163,44 +159,12 @@ static void tell_gap(const struct job *j, const char *text)
 
 /* ---- asking ---- */
 
-static json_t *files_list(const struct job *j)
-{
-    json_t *list = json_array(), *value;
-    const char *path;
-
-    json_object_foreach (j->files, path, value)
-        json_array_append_new(list, json_string(path));
-    return list;
-}
-
-/* What nodes tell of, a node may have that we have not. */
-static bool may_leave(const struct job *j)
-{
-    json_t *value;
-    const char *path;
-
-    json_object_foreach (j->files, path, value)
-        if (json_array_size(value) > 0)
-            return true;
-    return false;
-}
-
-static json_t *question_of(struct job *j)
-{
-    json_t *q = json_copy(j->request);
-
-    json_object_set_new(q, "files", files_list(j));
-    if (may_leave(j))
-        json_object_set_new(q, "leave", json_true());
-    j->more_files = false;
-    return q;
-}
-
 static void ask_follow(struct job *j)
 {
-    json_t *q = question_of(j);
+    json_t *q = json_copy(j->request);
     const json_t *beside = NULL; /* where nothing has been read of the job yet */
 
+    told_files_ask(j->files, q);
     if (json_object_size(j->marks) == 0 && json_object_size(j->before) == 0)
         beside = reader_state_left(j->owner->readers->state, j->owner->uid);
     if (beside)
@@ -224,13 +188,10 @@ static void ask_more_files(struct job *j)
 {
     json_t *q;
 
-    if (!j->more_files)
+    if (!told_files_are_new(j->files))
         return;
     q = question(j, "files");
-    json_object_set_new(q, "files", files_list(j));
-    if (may_leave(j))
-        json_object_set_new(q, "leave", json_true());
-    j->more_files = false;
+    told_files_ask(j->files, q);
     reader_process_ask(j->owner->process, q);
 }
 
@@ -355,38 +316,23 @@ static uint32_t number_of(struct job *j, uint32_t file)
         return file;
     if (s->number == 0)
         s->number =
-            FILES_MAX + (home->n_numbers < FILES_MAX - 1 ? home->n_numbers++ : FILES_MAX - 1);
+            READER_FILES_MAX +
+            (home->n_numbers < READER_FILES_MAX - 1 ? home->n_numbers++ : READER_FILES_MAX - 1);
     return s->number;
 }
 
 static bool may_complain(struct owner *o)
 {
-    usec_t now = mono_us();
-
-    if (now - o->complaints_since >= USEC_PER_SEC) {
-        o->complaints_since = now;
-        o->complaints = 0;
-    }
-    return o->complaints++ < COMPLAINTS_MAX;
+    return reader_rate_count(&o->complaints, mono_us()) <= COMPLAINTS_MAX;
 }
 
 static bool is_too_much(struct job *j)
 {
-    usec_t now = mono_us();
+    unsigned n = reader_rate_count(&j->signals, mono_us());
 
-    if (now - j->window >= USEC_PER_SEC) {
-        j->window = now;
-        j->in_window = 0;
-    }
-    if (++j->in_window == SIGNALS_MAX + 1)
+    if (n == SIGNALS_MAX + 1)
         tell_gap(j, "its reader tells more than is listened to");
-    return j->in_window > SIGNALS_MAX;
-}
-
-static bool is_of_text(const struct signal *s)
-{
-    return s->kind != SIGNAL_ACTIVITY && s->file < FILES_MAX && s->confidence >= 0 &&
-           s->confidence <= 100;
+    return n > SIGNALS_MAX;
 }
 
 /* A verdict may rest on its lines: of thousands of files few are ever quoted. */
@@ -416,16 +362,11 @@ static void take_signal(struct job *j, const json_t *t)
     struct signal *s = &r->decoded.signal;
     struct reader_seen *seen;
 
-    if (codec_json_event(t, &r->decoded, NULL) < 0 || r->decoded.kind != EVENT_SIGNAL ||
-        !is_of_text(s)) {
+    if (!reader_word_signal(t, &r->decoded)) {
         if (may_complain(j->owner))
             tell_gap(j, "its reader told something that is no signal of a log");
         return;
     }
-    codec_sanitize(&r->decoded);
-    if (s->message > strlen(s->text))
-        s->message = 0;
-    s->provenance = PROVENANCE_JOB_TEXT;
     seen = seen_of(j, s->file);
     if (reader_seen_is_repeated(seen, s->offset) || is_too_much(j))
         return;
@@ -436,48 +377,38 @@ static void take_signal(struct job *j, const json_t *t)
     r->handlers.signal(r->ctx, j->key, j->attempt, s);
 }
 
-static void clean_text(const json_t *t, const char *key, char *ret, size_t size)
-{
-    const char *text = json_string_value(json_object_get(t, key));
-
-    str_sanitize(ret, size, text ? text : "", text ? strlen(text) : 0);
-}
-
 static void take_file(struct job *j, const json_t *t)
 {
     struct readers *r = j->owner->readers;
-    json_int_t file = json_integer_value(json_object_get(t, "file"));
-    char path[PATH_MAX], trouble[256];
+    struct reader_file f;
     struct reader_seen *seen;
     uint64_t hash;
 
-    if (file < 0 || file >= FILES_MAX)
+    if (!reader_word_file(t, &f))
         return;
-    clean_text(t, "path", path, sizeof(path));
-    clean_text(t, "trouble", trouble, sizeof(trouble));
-    seen = seen_of(j, (uint32_t)file);
-    hash = hash_bytes(HASH_INIT, path, strlen(path));
+    seen = seen_of(j, f.file);
+    hash = hash_bytes(HASH_INIT, f.path, strlen(f.path));
     if (seen->path != hash) {
         reader_seen_forget(seen);
         seen->path = hash;
         free(seen->untold);
-        seen->untold = xstrdup(path);
+        seen->untold = xstrdup(f.path);
     }
-    if (*trouble && !may_complain(j->owner))
+    if (*f.trouble && !may_complain(j->owner))
         return;
-    j->nowhere &= *trouble != '\0';
-    r->handlers.file(r->ctx, j->key, j->attempt, number_of(j, (uint32_t)file), path,
-                     *trouble ? trouble : NULL);
-    if (!*trouble)
-        settle(j, path, json_is_true(json_object_get(t, "local")));
+    j->nowhere &= *f.trouble != '\0';
+    r->handlers.file(r->ctx, j->key, j->attempt, number_of(j, f.file), f.path,
+                     *f.trouble ? f.trouble : NULL);
+    if (!*f.trouble)
+        settle(j, f.path, f.local);
 }
 
 static void take_anew(struct job *j, const json_t *t)
 {
-    json_int_t file = json_integer_value(json_object_get(t, "file"));
+    uint32_t file;
 
-    if (file >= 0 && file < FILES_MAX)
-        reader_seen_forget(seen_of(j, (uint32_t)file));
+    if (reader_word_number(t, &file))
+        reader_seen_forget(seen_of(j, file));
 }
 
 static void take_gap(const struct job *j, const json_t *t)
@@ -488,7 +419,7 @@ static void take_gap(const struct job *j, const json_t *t)
         j->owner->readers->counts.gaps++;
         return;
     }
-    clean_text(t, "text", text, sizeof(text));
+    reader_word_text(t, "text", text, sizeof(text));
     tell_gap(j, text);
 }
 
@@ -504,10 +435,9 @@ static bool is_drained(const struct readers *r, const char *key)
 static void take_left(struct job *j, const json_t *t)
 {
     const char *path = json_string_value(json_object_get(t, "path"));
-    json_t *tellers = json_incref(path ? json_object_get(j->files, path) : NULL);
+    json_t *tellers = path ? told_files_leave(j->files, path) : NULL;
 
-    if (json_is_array(tellers)) {
-        json_object_del(j->files, path);
+    if (tellers) {
         j->owner->n_files--;
         place_file(find_job(j->owner->readers, j->key), path, tellers, j->owner->node);
     }
@@ -567,7 +497,7 @@ static void take_own(struct owner *o, const char *kind, const json_t *t)
     char text[256];
 
     if (json_is_false(json_object_get(t, "ok")) || (kind && streq(kind, "failed"))) {
-        clean_text(t, "text", text, sizeof(text));
+        reader_word_text(t, "text", text, sizeof(text));
         if (may_complain(o))
             tell_state(o, text);
     }
@@ -648,9 +578,9 @@ static struct owner *get_owner(struct readers *r, uid_t uid, gid_t gid, const ch
 
 static void drop_files(struct job *j)
 {
-    j->owner->n_files -= json_object_size(j->files);
-    json_object_clear(j->files);
-    j->more_files = j->full = false;
+    j->owner->n_files -= told_files_count(j->files);
+    told_files_clear(j->files);
+    j->full = false;
 }
 
 static void bury(struct job *j)
@@ -679,9 +609,9 @@ static void take_over_part(struct job *home, struct owner *there)
     if (!part)
         return;
     json_object_update_missing(home->marks, part->marks);
-    home->owner->n_files -= json_object_size(home->files);
-    json_object_update_missing(home->files, part->files);
-    home->owner->n_files += json_object_size(home->files);
+    home->owner->n_files -= told_files_count(home->files);
+    told_files_take_over(home->files, part->files);
+    home->owner->n_files += told_files_count(home->files);
     bury(part);
 }
 
@@ -695,9 +625,9 @@ static void move(struct job *j, const char *node)
     take_over_part(j, to);
     ask_about(j, "unfollow");
     from->n_jobs--;
-    from->n_files -= json_object_size(j->files);
+    from->n_files -= told_files_count(j->files);
     to->n_jobs++;
-    to->n_files += json_object_size(j->files);
+    to->n_files += told_files_count(j->files);
     j->owner = to;
     j->nowhere = j->refused = false;
     j->moved_at = mono_us();
@@ -801,7 +731,7 @@ static struct job *add_job(struct readers *r, struct owner *o, const char *key)
     STR_COPY(j->record, key);
     j->marks = json_object();
     j->before = json_object();
-    j->files = json_object();
+    j->files = told_files_new();
     o->n_jobs++;
     *VEC_INSERT(&r->jobs, place_of(r, key)) = j;
     return j;
@@ -845,34 +775,13 @@ int readers_follow(struct readers *r, uid_t uid, gid_t gid, const char *job, uin
     return 0;
 }
 
-/* What is known of a path in j->files: a list of nodes that have told of it, while nobody has seen
- * it; true: there is one such file; false: each of those nodes has one of its own. */
-
-/* Whether that is the end of it. */
-static bool add_teller(struct job *j, const char *path, const char *node)
-{
-    json_t *known = json_object_get(j->files, path), *name;
-    size_t i;
-
-    if (json_is_true(known) || (known && !node))
-        return true;
-    if (json_is_false(known))
-        return streq(j->owner->node, node);
-    json_array_foreach (known, i, name)
-        if (streq(json_string_value(name), node))
-            return true;
-    if (known && json_array_size(known) < PLACES_MAX)
-        json_array_append_new(known, json_string(node));
-    return known != NULL;
-}
-
 static bool is_known(struct job *home, const char *path, const char *node)
 {
     const struct readers *r = home->owner->readers;
 
     for (size_t i = place_of(r, home->key); i < r->jobs.n && streq(r->jobs.v[i]->key, home->key);
          i++)
-        if (add_teller(r->jobs.v[i], path, node))
+        if (told_files_hear(r->jobs.v[i]->files, path, node, r->jobs.v[i]->owner->node))
             return true;
     return false;
 }
@@ -882,7 +791,7 @@ static int has_no_room(struct job *j)
     char text[100];
 
     STR_PRINTF(text, "of the files that its nodes tell of, only %zu are read",
-               json_object_size(j->files));
+               told_files_count(j->files));
     if (!j->full)
         tell_gap(j, text);
     j->full = true;
@@ -892,13 +801,14 @@ static int has_no_room(struct job *j)
 static int add_file(struct job *j, const char *path, json_t *tellers)
 {
     struct readers *r = j->owner->readers;
+    int ret;
 
-    if (json_object_size(j->files) >= LOG_FILES_MAX || j->owner->n_files >= LOG_FILES_SUM)
+    if (told_files_count(j->files) >= LOG_FILES_MAX || j->owner->n_files >= LOG_FILES_SUM)
         return has_no_room(j);
-    if (json_object_set(j->files, path, tellers) < 0)
-        return -EINVAL; /* no UTF-8 */
+    ret = told_files_add(j->files, path, tellers);
+    if (ret < 0)
+        return ret;
     j->owner->n_files++;
-    j->more_files = true;
     if (!timer_is_armed(r->files_timer))
         timer_arm(r->files_timer, mono_us() + FILES_PAUSE);
     return 0;
@@ -946,7 +856,7 @@ static struct job *get_part(struct job *home, const char *node)
                          .request = json_deep_copy(home->request),
                          .marks = json_object(),
                          .before = json_copy(home->before),
-                         .files = json_object(),
+                         .files = told_files_new(),
                          .part = true,
                          .draining = home->draining,
                          .ended = home->ended};
@@ -994,20 +904,17 @@ static void place_file(struct job *home, const char *path, json_t *tellers, cons
 /* It is there. Where it is that host's alone, the others who told of it have others. */
 static void settle(struct job *j, const char *path, bool local)
 {
-    json_t *tellers = json_incref(json_object_get(j->files, path)), *name;
     bool of_node = local && *j->owner->node;
+    json_t *tellers = told_files_settle(j->files, path, of_node), *name;
     struct job *home = find_job(j->owner->readers, j->key);
     size_t i;
 
-    if (json_is_array(tellers)) {
-        json_object_set_new(j->files, path, json_boolean(!of_node));
-        json_array_foreach (tellers, i, name) {
-            json_t *one = json_pack("[O]", name);
+    json_array_foreach (tellers, i, name) {
+        json_t *one = json_pack("[O]", name);
 
-            if (of_node)
-                place_file(home, path, one, j->owner->node);
-            json_decref(one);
-        }
+        if (of_node)
+            place_file(home, path, one, j->owner->node);
+        json_decref(one);
     }
     json_decref(tellers);
 }
