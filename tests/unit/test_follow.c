@@ -94,8 +94,7 @@ static void follow(struct world *w, usec_t started_us)
                                                      .drained = on_drained,
                                                      .nowhere = on_nowhere,
                                                      .left = on_left};
-    struct attempt_options o = {
-        .matcher = matcher, .started_us = started_us, .owner = geteuid()};
+    struct attempt_options o = {.matcher = matcher, .started_us = started_us, .owner = geteuid()};
 
     w->attempt = attempt_new(&o, &handlers, w);
     assert_int_equal(attempt_add_path(w->attempt, w->log, STREAM_MODE_UNKNOWN), 0);
