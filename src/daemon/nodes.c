@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/timer.h"
+#include "daemon/held.h"
 #include "source/agents.h"
 #include "source/node_samples.h"
 
@@ -37,8 +38,6 @@
 
 #define RETRY       (10 * USEC_PER_SEC) /* to listen */
 #define SOON        (200 * USEC_PER_MSEC)
-#define HELD_MAX    4096
-#define HELD_LOGS   (HELD_MAX / 2)      /* beyond, there is room for what is spooled only */
 #define TOLD_MAX    65536               /* deaths that wait for the journal; beyond, they do not */
 #define CLOCK_SLACK (60 * USEC_PER_SEC) /* a node's clock that is set shows with its next beat */
 #define SAY_EVERY   (60 * USEC_PER_SEC) /* of those who were refused */
@@ -47,13 +46,6 @@ struct sampled {
     char key[SCHED_KEY_LEN];
     uint32_t attempt;
     struct node_samples *samples;
-};
-
-/* Of an attempt that core does not know yet. */
-struct held {
-    struct node_message m;
-    struct agent_receipt receipt;
-    usec_t since; /* monotonic */
 };
 
 /* The pump has it, the journal perhaps not yet. */
@@ -74,10 +66,10 @@ struct hearing {
 struct node_watch {
     struct daemon *d;
     struct agents *agents; /* NULL = not yet */
-    sd_event_source *timer, *again;
+    sd_event_source *timer;
     VEC(struct sampled) jobs;
-    VEC(struct held) held; /* oldest first */
-    VEC(struct told) told; /* likewise */
+    struct held *held;     /* of attempts that core does not know yet */
+    VEC(struct told) told; /* oldest first */
     struct hearing hearing;
     struct vacated *vacated;
     uint64_t foreign, turned_away; /* messages about jobs of other nodes; beyond HELD_MAX */
@@ -295,43 +287,12 @@ static void say_full(struct node_watch *w, const struct node_message *m)
 static enum agent_taken hold(struct node_watch *w, const struct node_message *m,
                              const struct agent_receipt *r)
 {
-    bool spooled = m->kind == NODE_MESSAGE_EXIT || m->kind == NODE_MESSAGE_GONE;
+    enum agent_taken taken = held_add(w->held, m, r);
 
     sched_watch_poke(w->d->sched);
-    if (!spooled && m->kind != NODE_MESSAGE_LOGS)
-        return AGENT_TAKEN;
-    if (w->held.n >= (spooled ? HELD_MAX : HELD_LOGS)) {
+    if (taken == AGENT_NO_ROOM)
         say_full(w, m);
-        return AGENT_NO_ROOM;
-    }
-    *VEC_PUSH(&w->held) = (struct held){.m = *m, .receipt = *r, .since = mono_us()};
-    if (!timer_is_armed(w->again))
-        timer_arm(w->again, mono_us() + SOON);
-    return AGENT_TAKEN_OPEN;
-}
-
-/* Of one node and job they stay in their order: who is gone from there had lived before. */
-static bool is_behind_held(const struct node_watch *w, const struct node_message *m)
-{
-    VEC_FOREACH (&w->held, x)
-        if (x->m.job == m->job && streq(x->m.node, m->node))
-            return true;
-    return false;
-}
-
-/* A sign of life there takes it back that nothing is left. */
-static void forget_held_gone(struct node_watch *w, const struct node_message *m)
-{
-    for (size_t i = w->held.n; m->kind != NODE_MESSAGE_GONE && i-- > 0;) {
-        const struct held *x = &w->held.v[i];
-
-        if (x->m.kind != NODE_MESSAGE_GONE || x->m.job != m->job || x->m.uid != m->uid ||
-            !streq(x->m.node, m->node))
-            continue;
-        if (w->agents)
-            agents_done(w->agents, &x->receipt);
-        VEC_REMOVE(&w->held, i);
-    }
+    return taken;
 }
 
 /* What it says of its attempt, where that is known. Whether it may be acked. */
@@ -369,8 +330,8 @@ static enum agent_taken on_message(void *ctx, const struct node_message *m,
 
     if (m->job == 0)
         return AGENT_TAKEN;
-    forget_held_gone(w, m);
-    if (is_behind_held(w, m))
+    held_hear(w->held, m);
+    if (held_is_before(w->held, m))
         return hold(w, m, r);
     done = take(w, m, r, mono_us(), &known);
     if (known == -EAGAIN)
@@ -378,27 +339,29 @@ static enum agent_taken on_message(void *ctx, const struct node_message *m,
     return done ? AGENT_TAKEN : AGENT_TAKEN_OPEN;
 }
 
-/* In the order in which they came. */
-static int on_again(sd_event_source *s, uint64_t usec, void *userdata)
+static void forgotten(void *ctx, const struct agent_receipt *r)
 {
-    struct node_watch *w = userdata;
-    size_t kept = 0;
+    const struct node_watch *w = ctx;
 
-    for (size_t i = 0; i < w->held.n; i++) {
-        struct held *x = &w->held.v[i];
-        int known;
-        bool done = take(w, &x->m, &x->receipt, x->since, &known);
-
-        if (known == -EAGAIN)
-            w->held.v[kept++] = *x;
-        else if (done && w->agents)
-            agents_done(w->agents, &x->receipt);
-    }
-    w->held.n = kept;
-    if (kept > 0)
-        timer_arm(w->again, mono_us() + SOON);
-    return 0;
+    if (w->agents)
+        agents_done(w->agents, r);
 }
+
+static bool take_again(void *ctx, const struct node_message *m, const struct agent_receipt *r,
+                       usec_t came)
+{
+    struct node_watch *w = ctx;
+    int known;
+    bool done = take(w, m, r, came, &known);
+
+    if (known == -EAGAIN)
+        return false;
+    if (done)
+        forgotten(w, r);
+    return true;
+}
+
+static const struct held_handlers held_handlers = {.again = take_again, .forgotten = forgotten};
 
 static void on_node(void *ctx, const char *node, const char *trouble)
 {
@@ -654,8 +617,8 @@ struct node_watch *node_watch_new(struct daemon *d)
     node_readers_connect(d->node_readers, ask_for_reader, w);
     w->vacated = vacated_new(d);
     w->said_refused = w->said_ignored = w->said_full = -SAY_EVERY;
-    if (timer_new(d->event, on_timer, w, &w->timer) < 0 ||
-        timer_new(d->event, on_again, w, &w->again) < 0)
+    w->held = held_new(d->event, &held_handlers, w);
+    if (!w->held || timer_new(d->event, on_timer, w, &w->timer) < 0)
         return node_watch_free(w);
     node_watch_reload(w);
     return w;
@@ -668,8 +631,7 @@ struct node_watch *node_watch_free(struct node_watch *w)
     node_readers_connect(w->d->node_readers, NULL, NULL);
     agents_free(w->agents);
     sd_event_source_disable_unref(w->timer);
-    sd_event_source_disable_unref(w->again);
-    VEC_DONE(&w->held);
+    held_free(w->held);
     VEC_DONE(&w->told);
     vacated_free(w->vacated);
     VEC_FOREACH (&w->jobs, s)
