@@ -275,6 +275,8 @@ json_t *view_job(const struct store *store, const struct job *j)
     view_text(v, "notes", store_notes(store, j->name));
     if (s->interactive)
         json_object_set_new(v, "interactive", json_true());
+    if (j->state == JOB_ENDED && s->let_go)
+        json_object_set_new(v, "let_go", json_true());
     view_time(v, "seen_us", j->seen_at);
     view_number(v, "nodes", j->nodes, 0);
     view_number(v, "gpus", j->gpus, 0);

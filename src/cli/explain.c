@@ -407,9 +407,11 @@ static void show_nodes(const struct page *p, const char *label, const json_t *li
 static void show_now(const struct page *p, const json_t *job)
 {
     const json_t *d = json_object_get(job, "decision"), *kept = json_object_get(job, "kept_out");
+    bool let_go = json_is_true(json_object_get(job, "let_go"));
 
     putchar('\n');
-    entryf(p, "now", "%s%s%s%s, mode %s", cluster_text(job, "phase"),
+    entryf(p, "now", "%s%s%s%s, mode %s",
+           let_go ? "not watched any more" : cluster_text(job, "phase"),
            cluster_text(job, "state")[0] ? "; the scheduler says " : "", cluster_text(job, "state"),
            json_is_true(json_object_get(job, "held")) ? ", held" : "", cluster_text(job, "mode"));
     if (cluster_text(job, "waits_for")[0])
@@ -431,7 +433,8 @@ static void show_cluster_text(struct story *s, struct story_run *run, const json
     const char *phase = cluster_text(job, "phase");
     struct page p = {.style = report_style_of(stdout)};
 
-    show_text(s, run, true, phase);
+    show_text(s, run, true,
+              json_is_true(json_object_get(job, "let_go")) ? "not watched any more" : phase);
     if (!streq(phase, "forgotten"))
         show_now(&p, job);
 }

@@ -250,6 +250,12 @@ void narrate_scheduled(const struct event *e, struct strbuf *out)
     case EVENT_MODE:
         strbuf_addf(out, "mode %s from here on: %s", mode_name(e->mode.mode), e->mode.why);
         break;
+    case EVENT_JOB_ENDED:
+        strbuf_adds(out, "it is not watched any more");
+        break;
+    case EVENT_ATTEMPT_STARTED:
+        strbuf_adds(out, "it is watched again");
+        break;
     case EVENT_LAUNCH_FAILED:
         strbuf_addf(out, "the scheduler could not start it: %s", e->result.detail);
         break;

@@ -102,10 +102,19 @@ static void begin_run(struct story *s, const struct event *e)
     run->policy = s->policy;
 }
 
+/* A scheduler's job that was let go, and is watched again, may be in the same attempt still. */
+static bool goes_on(const struct story_run *run, const struct event *e)
+{
+    return run->attempts.n > 0 && run->attempts.v[run->attempts.n - 1].number == e->attempt;
+}
+
 static void begin_attempt(struct story_run *run, const struct event *e)
 {
     struct story_attempt *a;
 
+    run->over = false;
+    if (goes_on(run, e))
+        return;
     if (run->attempts.n == STORY_ATTEMPTS_MAX) {
         run->attempts_dropped++;
         return;
@@ -246,6 +255,14 @@ static void add_to_attempt(struct story_attempt *a, const struct event *e,
     case EVENT_MODE:
     case EVENT_LAUNCH_FAILED:
         keep_fact(a, e);
+        break;
+    case EVENT_ATTEMPT_STARTED:
+        if (e->time_us > a->started)
+            keep_fact(a, e);
+        break;
+    case EVENT_JOB_ENDED:
+        if (e->ended.action == ACTION_NONE)
+            keep_fact(a, e);
         break;
     case EVENT_LOOK:
         add_look(a, e);

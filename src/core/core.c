@@ -241,9 +241,17 @@ static stage_fn *const stages[] = {
     stage_detect, stage_interrupt, stage_judge, stage_decide, stage_plan, stage_end,
 };
 
+/* Of a job that is not to be watched any more, only what is held of it matters. */
+#define FIRST_UNWATCHED 4 /* plan */
+
+static bool is_unwatched(const struct job *j)
+{
+    return j->scheduled && j->sched.unwatched;
+}
+
 static bool next_event(const struct model *m, const struct job *j, struct event *ret)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(stages); i++) {
+    for (size_t i = is_unwatched(j) ? FIRST_UNWATCHED : 0; i < ARRAY_SIZE(stages); i++) {
         memset(ret, 0, sizeof(*ret));
         ret->attempt = j->attempt.number;
         STR_COPY(ret->job, j->name);
@@ -299,6 +307,8 @@ static void end_stray(struct core *c, const struct job *j, const struct event *i
 
 static usec_t due_of(const struct model *m, const struct job *j)
 {
+    if (is_unwatched(j))
+        return plan_due(m, j);
     return sooner(sooner(crash_due(m, j), hang_due(m, j)),
                   sooner(verdict_due(m, j), plan_due(m, j)));
 }

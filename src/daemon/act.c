@@ -269,11 +269,40 @@ static void release(struct daemon *d, const struct sched_job *r, const struct ev
     act_ask(d, intent, q);
 }
 
+/* It was asked for before the scheduler had been looked at, and what that showed of the wishes of
+ * its user forbids it. To take something back is allowed in every mode. */
+static bool is_forbidden(const struct daemon *d, const struct event *intent)
+{
+    const struct job *j = model_job(pump_model(d->pump), intent->job);
+
+    if (!j || j->sched.mode > MODE_OBSERVE)
+        return false;
+    switch (intent->intended.intent) {
+    case INTENT_REQUEUE:
+    case INTENT_HOLD:
+    case INTENT_GUARD:
+    case INTENT_RESERVE:
+    case INTENT_ARM:
+        return true;
+    case INTENT_AMEND:
+        return intent->intended.n_nodes > 0 || intent->intended.first;
+    default:
+        return false;
+    }
+}
+
 void act_on_intent(struct daemon *d, const struct event *intent)
 {
     const struct sched_job *r = sched_watch_record(d->sched, intent->job);
 
-    if (sched_watch_defer(d->sched, intent) || place_act(d, r, intent))
+    if (sched_watch_defer(d->sched, intent))
+        return;
+    if (is_forbidden(d, intent)) {
+        act_report(d, intent, OUTCOME_VOID, "it is not wanted any more");
+        sched_watch_poke(d->sched);
+        return;
+    }
+    if (place_act(d, r, intent))
         return;
     if (!r) {
         act_report(d, intent, OUTCOME_FAILED, "the scheduler does not know the job");

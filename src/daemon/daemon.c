@@ -302,6 +302,16 @@ struct daemon *daemon_free(struct daemon *d)
     return NULL;
 }
 
+/* Journal and lock are open there, and all that is beside them belongs to them. */
+static void keep_state_dir(const struct daemon_config *old, struct daemon_config *fresh)
+{
+    if (streq(old->state_dir, fresh->state_dir))
+        return;
+    log_error("state_dir: %s is used only after a restart of reknitd; %s still holds",
+              fresh->state_dir, old->state_dir);
+    STR_COPY(fresh->state_dir, old->state_dir);
+}
+
 void daemon_reload(struct daemon *d)
 {
     struct daemon_config *fresh = NULL;
@@ -311,9 +321,10 @@ void daemon_reload(struct daemon *d)
         log_error("%s; what held before still holds", e.text);
         return;
     }
+    d->config_hash = daemon_config_hash(fresh);
+    keep_state_dir(d->config, fresh);
     daemon_config_free(d->config);
     d->config = fresh;
-    d->config_hash = daemon_config_hash(fresh);
     tell_config(d);
     sched_watch_reload(d->sched);
     node_watch_reload(d->nodes);

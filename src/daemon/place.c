@@ -168,9 +168,9 @@ static void yield(struct daemon *d, const struct sched_job *r, const struct even
 
     STR_PRINTF(id, "%" PRIu32, r->id);
     act_ask(d, intent,
-            json_pack("{s:s, s:s, s:{s:I, s:I, s:[s, s]}, s:{s:n}}", "op", "update", "job", id,
+            json_pack("{s:s, s:s, s:{s:I, s:I, s:[s, s, s]}, s:{s:n}}", "op", "update", "job", id,
                       "expect", "restarts", (json_int_t)intent->intended.restarts, "submit",
-                      (json_int_t)r->submit, "states", "running", "configuring", "set",
+                      (json_int_t)r->submit, "states", "running", "configuring", "pending", "set",
                       "priority"));
 }
 

@@ -21,7 +21,6 @@ struct watched {
     char *own_nodes;
     uint32_t own_tasks;
     char key[SCHED_KEY_LEN];
-    bool ignored;      /* nobody opted it in */
     bool successor;    /* as in struct look_facts; once seen, it stays */
     bool over;         /* it had ended before it was looked at, or opted in */
     uint32_t followed; /* the attempt whose logs are read */

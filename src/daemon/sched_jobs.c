@@ -5,6 +5,11 @@
  * so the records of jobs that are not at rest are translated at every poll; those at rest only
  * when something became of a node of theirs.
  *
+ * On which terms a job is watched is looked for anew whenever its record says something else of
+ * what they depend on, before anything else that this record says, and when the configuration is
+ * read again. Core is told, also that a job is not to be watched any more, and gets its records
+ * until it has let go of it.
+ *
  * After a start the first answer holds all jobs. Those that core knows from the journal are found
  * again by their number and their submission, and those that are not in it are forgotten. */
 
@@ -85,6 +90,21 @@ static bool is_further_part(const struct sched_job *r)
     return r->het_leader != 0 && r->het_leader != r->id;
 }
 
+/* Nobody wants it to be watched, and core has let go of it, or never had it. What a call that came
+ * late may have left held is core's all the same. */
+static bool is_left_alone(const struct sched_watch *w, const struct watched *x)
+{
+    const struct job *j;
+
+    if (is_further_part(x->r))
+        return true;
+    j = model_job(pump_model(w->d->pump), x->key);
+    if (!j)
+        return x->terms.mode == MODE_OFF;
+    return j->state == JOB_ENDED && j->sched.unwatched && !j->sched.look_due && j->pending.n == 0 &&
+           !(x->r->held && x->r->noted);
+}
+
 const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
                                          const char **ret_key)
 {
@@ -94,7 +114,7 @@ const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t i
         x = find(w, x->r->het_leader);
     if (!x)
         return NULL;
-    *ret_key = x->ignored ? "" : x->key;
+    *ret_key = is_left_alone(w, x) ? "" : x->key;
     return x->r;
 }
 
@@ -212,10 +232,24 @@ static void emit(void *ctx, const struct event *e)
     pump_input(w->d->pump, e);
 }
 
+static bool runs(const struct sched_job *r)
+{
+    return r->state == SCHED_RUNNING || r->state == SCHED_SUSPENDED;
+}
+
+/* A person has raised its mode, after it was let go. */
+static bool is_to_be_followed_again(const struct watched *x, const struct job *j)
+{
+    return j->state == JOB_ENDED && j->sched.let_go && !j->sched.unwatched && runs(x->r) &&
+           !j->attempt.exited && !j->attempt.gone;
+}
+
 /* Core has taken what the record says, and nothing is under way. */
 static bool is_at_rest(const struct watched *x, const struct job *j)
 {
-    if (j->sched.look_due ||
+    if (j->state == JOB_ENDED && j->sched.unwatched)
+        return !(x->r->held && x->r->noted);
+    if (j->sched.look_due || is_to_be_followed_again(x, j) ||
         (x->r->state != SCHED_PENDING && j->attempt.number < x->r->restarts + 1))
         return false;
     return j->state == JOB_ENDED || j->state == JOB_NEW || j->state == JOB_RUNNING ||
@@ -264,7 +298,17 @@ static void set_terms(struct sched_watch *w, struct watched *x)
                                 .comment = x->r->comment};
 
     daemon_config_for_job(w->d->config, &labels, &x->terms);
-    x->ignored = x->terms.mode == MODE_OFF || is_further_part(x->r);
+}
+
+/* Of one that has ended before it was opted in, nobody knows who has waited for that. */
+static void renew_terms(struct sched_watch *w, struct watched *x)
+{
+    bool known = model_job(pump_model(w->d->pump), x->key);
+
+    x->over |= !known && x->terms.mode == MODE_OFF && sched_has_ended(x->r->state);
+    set_terms(w, x);
+    if (known)
+        tell_terms(w, x);
 }
 
 /* Looked for at the end of an attempt, and shortly after its beginning, when those that wait for
@@ -281,7 +325,10 @@ static void follow(struct sched_watch *w, struct watched *x)
 {
     const struct job *j = model_job(pump_model(w->d->pump), x->key);
 
-    if ((j->state != JOB_RUNNING && j->state != JOB_ENDING) || x->followed == j->attempt.number)
+    if (j->state == JOB_ENDED)
+        x->followed = 0; /* it may be let go: then its logs are not read any more */
+    if ((j->state != JOB_RUNNING && j->state != JOB_ENDING) || j->sched.unwatched ||
+        x->followed == j->attempt.number)
         return;
     x->followed = j->attempt.number;
     if (!w->d->logs)
@@ -297,7 +344,7 @@ static void translate(struct sched_watch *w, struct watched *x)
     struct sched_around around = {.over = x->over, .successor = x->successor};
     const struct job *j = model_job(m, x->key);
 
-    if (x->ignored)
+    if (is_left_alone(w, x))
         return;
     around.down_node = sched_nodes_down_of(w->nodes, ran_on(x->r, j));
     around.lost_node = sched_nodes_silent_of(w->nodes, runs_on(x->r, j), j);
@@ -330,7 +377,7 @@ static void begin(struct sched_watch *w, struct watched *x)
     x->over = !w->full && ended_unseen(w, x->r);
     set_terms(w, x);
     x->told = hash_of_notes(x); /* by the process before this one, if core knows it */
-    if (!x->ignored && model_job(pump_model(w->d->pump), x->key))
+    if (model_job(pump_model(w->d->pump), x->key))
         tell_terms(w, x);
 }
 
@@ -390,7 +437,26 @@ static void note_whom_it_succeeds(struct sched_watch *w, const struct sched_job 
     if (!sched_job_waits_for_failure(r))
         return;
     VEC_FOREACH (&w->jobs, x)
-        (*x)->successor |= !(*x)->ignored && sched_job_succeeds(r, (*x)->r);
+        (*x)->successor |= sched_job_succeeds(r, (*x)->r);
+}
+
+/* What its terms depend on. */
+static bool labels_differ(const struct sched_job *a, const struct sched_job *b)
+{
+    return !streq(a->comment, b->comment) || !streq(a->partition, b->partition) ||
+           !streq(a->account, b->account) || !streq(a->qos, b->qos) || !streq(a->user, b->user);
+}
+
+static void replace_record(struct sched_watch *w, struct watched *x, struct sched_job *r)
+{
+    bool differ = labels_differ(x->r, r);
+
+    sched_job_free(x->r);
+    x->r = r;
+    free(x->own_nodes);
+    x->own_nodes = NULL;
+    if (differ)
+        renew_terms(w, x);
 }
 
 static void take_record(struct sched_watch *w, struct sched_job *r)
@@ -407,14 +473,11 @@ static void take_record(struct sched_watch *w, struct sched_job *r)
         x = insert(w, r);
         begin(w, x);
     } else {
-        sched_job_free(x->r);
-        x->r = r;
-        free(x->own_nodes);
-        x->own_nodes = NULL;
+        replace_record(w, x, r);
     }
     join_parts(w, x);
     note_whom_it_succeeds(w, r);
-    x->successor |= !x->ignored && r->state != SCHED_PENDING && has_successor(w, r);
+    x->successor |= !is_left_alone(w, x) && r->state != SCHED_PENDING && has_successor(w, r);
     translate(w, x);
     if (leader) {
         join_parts(w, leader);
@@ -433,11 +496,6 @@ void sched_watch_take(struct sched_watch *w, const json_t *job)
         take_record(w, r);
 }
 
-static bool ran(const struct sched_job *r)
-{
-    return r->state == SCHED_RUNNING || r->state == SCHED_SUSPENDED;
-}
-
 bool sched_jobs_end_in(const struct sched_watch *w, const json_t *answer)
 {
     size_t i;
@@ -448,7 +506,8 @@ bool sched_jobs_end_in(const struct sched_watch *w, const json_t *answer)
         const char *state = json_string_value(json_object_get(v, "state"));
         const struct watched *x = id ? find(w, (uint32_t)strtoul(id, NULL, 10)) : NULL;
 
-        if (x && !x->ignored && ran(x->r) && state && !streq(state, sched_state_name(x->r->state)))
+        if (x && !is_left_alone(w, x) && runs(x->r) && state &&
+            !streq(state, sched_state_name(x->r->state)))
             return true;
     }
     return false;
@@ -485,7 +544,7 @@ void sched_jobs_again(struct sched_watch *w)
     bool news = sched_nodes_has_news(w->nodes);
 
     VEC_FOREACH (&w->jobs, x) {
-        const struct job *j = (*x)->ignored ? NULL : model_job(m, (*x)->key);
+        const struct job *j = is_further_part((*x)->r) ? NULL : model_job(m, (*x)->key);
 
         if (j && (!is_at_rest(*x, j) || (news && has_news_of_nodes(w, (*x)->r, j))))
             translate(w, *x);
@@ -498,7 +557,7 @@ bool sched_jobs_press(const struct sched_watch *w)
     const struct model *m = pump_model(w->d->pump);
 
     VEC_FOREACH (&w->jobs, x) {
-        const struct job *j = (*x)->ignored ? NULL : model_job(m, (*x)->key);
+        const struct job *j = is_further_part((*x)->r) ? NULL : model_job(m, (*x)->key);
 
         if (j && !is_at_rest(*x, j))
             return true;
@@ -509,10 +568,9 @@ bool sched_jobs_press(const struct sched_watch *w)
 void sched_watch_reload(struct sched_watch *w)
 {
     VEC_FOREACH (&w->jobs, x) {
-        (*x)->over |= (*x)->ignored && sched_has_ended((*x)->r->state);
-        set_terms(w, *x);
-        if (!(*x)->ignored && model_job(pump_model(w->d->pump), (*x)->key))
-            tell_terms(w, *x);
+        renew_terms(w, *x);
+        if (!model_job(pump_model(w->d->pump), (*x)->key))
+            translate(w, *x); /* the scheduler tells of it again only when it changes */
     }
     sched_watch_poke(w);
 }

@@ -336,10 +336,29 @@ static bool runs(const struct sched_job *r)
     return r->state == SCHED_RUNNING || r->state == SCHED_SUSPENDED;
 }
 
+/* It was let go, and the attempt of then still runs, now that it is to be watched again. */
+static bool is_to_be_followed_again(const struct translation *t)
+{
+    const struct job *j = t->j;
+
+    return j->sched.let_go && j->state == JOB_ENDED && runs(t->r) && !j->attempt.exited &&
+           !j->attempt.gone && j->attempt.number == t->r->restarts + 1;
+}
+
+/* Nothing of it is of interest any more but what reknit may still hold. */
+static bool is_let_go(const struct job *j)
+{
+    return j->sched.unwatched && j->state == JOB_ENDED;
+}
+
 static void follow_begin(struct translation *t)
 {
     const struct sched_job *r = t->r;
 
+    if (is_to_be_followed_again(t)) {
+        emit_started(t);
+        return;
+    }
     if (t->j->attempt.number > r->restarts)
         return;
     leave_behind(t);
@@ -374,7 +393,8 @@ bool sched_translate(const struct sched_job *r, const struct sched_around *aroun
         return true; /* core knows it from now on: to be called again */
     }
     emit_look(&t);
-    follow_life(&t);
+    if (!is_let_go(j))
+        follow_life(&t);
     return t.any;
 }
 

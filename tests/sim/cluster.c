@@ -468,6 +468,26 @@ static void draw_scene(struct cluster *c)
         .long_completing = rng_chance(r, 50) ? 20 : 0,
         .refuses_while_completing = rng_chance(r, 30),
     };
+    s->comments = rng_chance(r, 25);
+    s->mode_changes |= s->comments;
+}
+
+/* Of any job, at any moment: as its user's comment says, within what the rules allow. */
+static void change_comment(struct cluster *c, struct arg none)
+{
+    const struct model *m = core_model(c->core);
+    struct event e = {.kind = EVENT_MODE};
+
+    if (c->alive && m->jobs.n > 0) {
+        size_t i = (size_t)rng_in(&c->rng, 0, (int64_t)m->jobs.n - 1);
+
+        STR_COPY(e.job, m->jobs.v[i]->name);
+        e.mode.mode = rng_chance(&c->rng, 50) ? MODE_OFF
+                                              : (enum mode)rng_in(&c->rng, MODE_OFF, c->scene.mode);
+        warden_feed(c, e);
+    }
+    if (!cluster_is_quiet(c))
+        cluster_later(c, cluster_between(c, S, 3 * MIN), change_comment, none);
 }
 
 static void change_mode(struct cluster *c, struct arg arg)
@@ -519,6 +539,8 @@ void cluster_init(struct cluster *c, uint64_t seed, bool trace_it)
     cluster_later(c, MIN, answer_proposals, none);
     if (c->scene.freezes)
         cluster_later(c, cluster_between(c, MIN, 20 * MIN), freeze, (struct arg){.a = 1});
+    if (c->scene.comments)
+        cluster_later(c, cluster_between(c, S, 5 * MIN), change_comment, none);
     if (c->scene.mode_changes)
         cluster_later(c, cluster_between(c, MIN, 20 * MIN), change_mode, none);
 }

@@ -33,6 +33,7 @@ struct happening {
 struct scene {
     enum mode mode;
     bool mode_changes, freezes;
+    bool comments;       /* users change how far reknit may go with their jobs */
     unsigned lost, late; /* percent of actions: done but not answered; answered, and done later */
     unsigned deaths;     /* of 10000 events */
     unsigned reader_deaths, slow_readers; /* percent of ends of attempts; of starts */
@@ -107,6 +108,7 @@ struct cluster {
     unsigned requeues, cancels, deaths, attempts;
     unsigned guards, fences, copies; /* copies: that nobody could have prevented */
     unsigned reader_deaths, unread;  /* unread: verdicts that waited in vain for a reader */
+    unsigned let_go;                 /* how often a job was no longer watched */
     unsigned silences;               /* for which running attempts were interrupted */
 };
 
@@ -149,7 +151,7 @@ void inspect_derived(struct cluster *c, const struct event *e);
 void inspect_granted(struct cluster *c, const struct event *intent, struct fake_job *f, bool late);
 void inspect_begun(struct cluster *c, struct fake_job *f);
 void inspect_forgotten(struct cluster *c, const struct fake_job *f);
-void inspect_job(struct cluster *c, const struct fake_job *f); /* once a second */
+void inspect_job(struct cluster *c, struct fake_job *f); /* once a second */
 void inspect_end(struct cluster *c);
 struct story *inspect_story(struct cluster *c, const char *key);
 

@@ -160,6 +160,20 @@ static void check_silence(struct cluster *c, const struct event *e, const struct
         cluster_fail(c, "%s is interrupted for a silence in which nobody read", e->job);
 }
 
+/* What it is let go with, it keeps: nobody looks after it any more. */
+static void check_let_go(struct cluster *c, const struct event *e, const struct job *j)
+{
+    const struct fake_job *f = cluster_job(c, inspect_story(c, e->job)->index);
+
+    if (e->ended.action != ACTION_NONE)
+        return;
+    c->let_go++;
+    if (j->sched.mode != MODE_OFF)
+        cluster_fail(c, "%s is let go in mode %s", e->job, mode_name(j->sched.mode));
+    if (f->guarded && f->held && !sched_has_ended(f->state) && !c->scene.late)
+        cluster_fail(c, "%s is let go, and held", e->job);
+}
+
 void inspect_derived(struct cluster *c, const struct event *e)
 {
     struct story *t = inspect_story(c, e->job);
@@ -180,6 +194,8 @@ void inspect_derived(struct cluster *c, const struct event *e)
         /* void costs nothing, and has a limit */
         if (t->requeues_of_decision > 8)
             cluster_fail(c, "%s: %u requeues for one decision", e->job, t->requeues_of_decision);
+    } else if (e->kind == EVENT_JOB_ENDED) {
+        check_let_go(c, e, j);
     } else if (e->kind == EVENT_FINDING) {
         check_silence(c, e, j);
     } else if (e->kind == EVENT_VERDICT) {
@@ -303,9 +319,33 @@ static void check_constrained(struct cluster *c, const struct fake_job *f)
         cluster_fail(c, "job %u cannot run, because of nodes that were kept out", f->id);
 }
 
-void inspect_job(struct cluster *c, const struct fake_job *f)
+/* The job of that key is, or was to be, watched no more. */
+static bool is_unwatched(const struct cluster *c, const struct fake_job *f)
+{
+    VEC_FOREACH (&c->stories, t) {
+        const struct job *j = t->index == f->index ? job_named(c, t->key) : NULL;
+
+        if (j && j->sched.unwatched)
+            return true;
+    }
+    return false;
+}
+
+/* Of who is watched no more, nothing is held for longer than a node may be lost. */
+static void check_held(struct cluster *c, struct fake_job *f)
+{
+    if (!f->guarded || !f->held || sched_has_ended(f->state) || !is_unwatched(c, f))
+        f->unwatched_at = 0;
+    else if (f->unwatched_at == 0)
+        f->unwatched_at = c->now;
+    if (f->unwatched_at > 0 && idle_since(c, f->unwatched_at) > 25 * MIN)
+        cluster_fail(c, "job %u is watched no more, and held", f->id);
+}
+
+void inspect_job(struct cluster *c, struct fake_job *f)
 {
     check_constrained(c, f);
+    check_held(c, f);
     if (f->cancelled && f->back_at > 0 && !sched_has_ended(f->state) &&
         idle_since(c, f->back_at) > 3 * MIN)
         cluster_fail(c, "job %u was cancelled, and is back", f->id);
@@ -329,6 +369,8 @@ static void check_story(struct cluster *c, const struct story *t)
         cluster_fail(c, "%s is %s at the end of all days (%s, %s)", t->key,
                      job_state_name(j->state), sched_state_name(j->sched.look.state),
                      j->attempt.decision.rule);
+    if (j->sched.let_go)
+        return;
     if (j->attempt.number > 0 && t->judged != j->attempt.number)
         cluster_fail(c, "%s: attempt %u was never judged", t->key, j->attempt.number);
     if (j->attempt.decision.rule[0] == '\0')

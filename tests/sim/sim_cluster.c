@@ -33,7 +33,7 @@ static void on_abort(int sig)
 struct tally {
     size_t events;
     unsigned attempts, requeues, cancels, deaths, guards, fences, copies, reader_deaths, unread,
-        silences;
+        silences, let_go;
 };
 
 static void run(uint64_t seed, bool trace, struct tally *t)
@@ -54,6 +54,7 @@ static void run(uint64_t seed, bool trace, struct tally *t)
     t->reader_deaths += c.reader_deaths;
     t->unread += c.unread;
     t->silences += c.silences;
+    t->let_go += c.let_go;
     cluster_done(&c);
 }
 
@@ -72,8 +73,8 @@ int main(int argc, char **argv)
         run((uint64_t)(first + i), trace, &t);
     printf("%lld runs: %u attempts, %u requeues and %u cancels asked for, %u guards, %u fences, %u "
            "copies that nobody could prevent, %u deaths of reknitd, %u of readers, %u verdicts "
-           "without one, %u interruptions for silence, %zu events\n",
+           "without one, %u interruptions for silence, %u jobs let go, %zu events\n",
            count, t.attempts, t.requeues, t.cancels, t.guards, t.fences, t.copies, t.deaths,
-           t.reader_deaths, t.unread, t.silences, t.events);
+           t.reader_deaths, t.unread, t.silences, t.let_go, t.events);
     return 0;
 }

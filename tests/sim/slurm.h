@@ -56,6 +56,7 @@ struct fake_job {
     bool forgotten;
     bool guarded;              /* held by reknit, not by people */
     bool noted;                /* ... as its note says */
+    usec_t unwatched_at;       /* held although reknit watches it no more; 0 = not so */
     usec_t silent_at;          /* since when a node of it was silent; 0 = none is */
     uint32_t starts_of_reknit; /* attempts that would not have been without it */
 };

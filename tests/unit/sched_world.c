@@ -79,6 +79,25 @@ void end_attempt(struct world *w, enum sched_state state, int code)
     world_die(w, code);
 }
 
+void one_task_dies(struct world *w)
+{
+    struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_SPANK);
+
+    STR_COPY(s.who.tasks, "2");
+    STR_COPY(s.who.node, "n2");
+    s.exit = (struct exit_fact){.pid = 7, .code = 1};
+    world_signal(w, s);
+}
+
+void keep_place(struct world *w, enum keep_place how)
+{
+    struct policy p;
+
+    policy_default(&p);
+    p.keep_place = how;
+    world_policy(w, &p);
+}
+
 void launch_failed(struct world *w, uint32_t attempt)
 {
     struct event e = of_job(w, EVENT_LAUNCH_FAILED);

@@ -22,6 +22,10 @@ void look(struct world *w, enum sched_state state, uint32_t restarts);
 void begin_attempt(struct world *w);
 /* The present one has ended, its processes with it. */
 void end_attempt(struct world *w, enum sched_state state, int code);
+/* The plugin tells that a task died, while the others still run. */
+void one_task_dies(struct world *w);
+/* The policy. */
+void keep_place(struct world *w, enum keep_place how);
 void launch_failed(struct world *w, uint32_t attempt);
 /* The attempt fails, by the network, at once. */
 void fail_job(struct world *w);

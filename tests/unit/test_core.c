@@ -853,6 +853,44 @@ static void a_job_on_its_way_is_forgotten(void **state)
     assert_int_equal(world_job(w)->state, JOB_ENDED);
 }
 
+static void see_job(struct world *w)
+{
+    struct event mode = {.kind = EVENT_MODE, .mode = {.mode = MODE_ACT}};
+
+    world_seen(w, &(struct job_facts){.scheduled = true});
+    STR_COPY(mode.job, w->job);
+    world_feed(w, mode);
+}
+
+static void let_go(struct world *w)
+{
+    struct event mode = {.kind = EVENT_MODE, .mode = {.mode = MODE_OFF}};
+
+    STR_COPY(mode.job, w->job);
+    world_feed(w, mode);
+    assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
+/* What that means is in test_scheduled_letgo.c. */
+static void a_job_is_let_go_wherever_it_is(void **state)
+{
+    struct world *w = *state;
+
+    world_interrupt(w, SIGTERM);
+    see_job(w);
+    let_go(w);
+    see_job(w);
+    look(w, SCHED_RUNNING, 0);
+    world_start(w);
+    let_go(w);
+    see_job(w);
+    look(w, SCHED_RUNNING, 0);
+    world_start(w);
+    world_exit(w, 1, 0);
+    assert_int_equal(world_job(w)->state, JOB_ENDING);
+    let_go(w);
+}
+
 /* The last of all: the tests above are to take every arrow of the diagram. */
 static void every_arrow_of_the_diagram_was_taken(void **state)
 {
@@ -909,6 +947,7 @@ int main(void)
         cmocka_unit_test(nothing_is_freed_twice),
         WORLD_TEST(a_scheduler_starts_jobs_of_its_own_accord),
         WORLD_TEST(a_job_on_its_way_is_forgotten),
+        WORLD_TEST(a_job_is_let_go_wherever_it_is),
         cmocka_unit_test(every_arrow_of_the_diagram_was_taken),
     };
 

@@ -17,26 +17,6 @@
 #include <signal.h>
 #include <string.h>
 
-static void keep(struct world *w, enum keep_place how)
-{
-    struct policy p;
-
-    policy_default(&p);
-    p.keep_place = how;
-    world_policy(w, &p);
-}
-
-/* The plugin tells of it while the others still run. */
-static void task_dies(struct world *w)
-{
-    struct signal s = signal_make(SIGNAL_EXIT, PROVENANCE_SPANK);
-
-    STR_COPY(s.who.tasks, "2");
-    STR_COPY(s.who.node, "n2");
-    s.exit = (struct exit_fact){.pid = 7, .code = 1};
-    world_signal(w, s);
-}
-
 static struct look_facts waiting(usec_t begin, bool outranked)
 {
     struct look_facts l = facts_of(SCHED_PENDING, 1);
@@ -58,7 +38,7 @@ static void it_is_put_first_with_its_exclusions(void **state)
     struct world *w = *state;
     const struct intent_facts *f;
 
-    keep(w, KEEP_PLACE_PRIORITY);
+    keep_place(w, KEEP_PLACE_PRIORITY);
     fail_with_node(w, "n2");
     answer(w, INTENT_REQUEUE, OUTCOME_DONE);
     look_waiting(w, w->now + 121 * S, true);
@@ -73,7 +53,7 @@ static void who_is_first_already_is_not_raised(void **state)
 {
     struct world *w = *state;
 
-    keep(w, KEEP_PLACE_PRIORITY);
+    keep_place(w, KEEP_PLACE_PRIORITY);
     fail_job(w);
     answer(w, INTENT_REQUEUE, OUTCOME_DONE);
     look_waiting(w, w->now + 121 * S, false);
@@ -99,7 +79,7 @@ static void the_place_is_given_back(void **state)
 {
     struct world *w = *state;
 
-    keep(w, KEEP_PLACE_PRIORITY);
+    keep_place(w, KEEP_PLACE_PRIORITY);
     fail_job(w);
     answer(w, INTENT_REQUEUE, OUTCOME_DONE);
     look_waiting(w, w->now + 121 * S, true);
@@ -128,8 +108,8 @@ static void reserve(struct world *w)
 {
     const struct intent_facts *f;
 
-    keep(w, KEEP_PLACE_RESERVATION);
-    task_dies(w);
+    keep_place(w, KEEP_PLACE_RESERVATION);
+    one_task_dies(w);
     assert_int_equal(asked(w, INTENT_RESERVE), 1);
     f = &world_intent(w, INTENT_RESERVE)->intended;
     assert_true(str_startswith(f->reservation, RESERVATION_PREFIX));
@@ -163,7 +143,7 @@ static void without_a_witness_they_are_kept_before_the_requeue(void **state)
 {
     struct world *w = *state;
 
-    keep(w, KEEP_PLACE_RESERVATION);
+    keep_place(w, KEEP_PLACE_RESERVATION);
     fail_with_node(w, "n2");
     assert_int_equal(asked(w, INTENT_RESERVE), 1);
     assert_int_equal(world_intent(w, INTENT_RESERVE)->intended.n_nodes, 1); /* the culprit */
@@ -238,8 +218,8 @@ static void whom_nobody_may_restart_nothing_is_kept_for(void **state)
 {
     struct world *w = *state;
 
-    keep(w, KEEP_PLACE_RESERVATION);
-    task_dies(w);
+    keep_place(w, KEEP_PLACE_RESERVATION);
+    one_task_dies(w);
     fail_job(w);
     world_wait(w, MIN);
     assert_int_equal(asked(w, INTENT_RESERVE), 0);
@@ -253,7 +233,7 @@ static void nothing_is_kept_in_a_storm(void **state)
                                   .storm_jobs = 1,
                                   .storm_window = USEC_PER_HOUR,
                                   .storm_per_minute = 1});
-    keep(w, KEEP_PLACE_RESERVATION);
+    keep_place(w, KEEP_PLACE_RESERVATION);
     fail_job(w);
     assert_int_equal(asked(w, INTENT_REQUEUE), 1);
     assert_int_equal(asked(w, INTENT_RESERVE), 0);

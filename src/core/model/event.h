@@ -247,7 +247,8 @@ struct log_facts {
 };
 
 struct ended_facts {
-    enum action action; /* COMPLETE, or STOP: whatever was decided, it will not go on */
+    enum action action; /* COMPLETE, or STOP: whatever was decided, it will not go on; NONE:
+                           it is not watched any more, and may go on */
     int32_t exit_code;  /* for the caller: the job's own, or 75 (EX_TEMPFAIL) when stopped */
 };
 

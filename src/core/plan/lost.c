@@ -71,27 +71,38 @@ usec_t lost_guard_due(const struct model *m, const struct job *j)
     return runs && s->guards < GUARDS_MAX && !m->frozen ? m->now : USEC_NEVER;
 }
 
-/* The node is back; or the job waits, and would not start too soon by itself. */
-static bool wants_release(const struct job *j, bool settled)
+static bool may_release(const struct job *j)
+{
+    const struct sched *s = &j->sched;
+    bool runs = s->look.state == SCHED_RUNNING, waits = s->look.state == SCHED_PENDING;
+
+    return s->guarded && s->look.held && (runs || waits) && !s->look_due &&
+           !job_awaits(j, INTENT_RELEASE) && !job_awaits(j, INTENT_GUARD) &&
+           !job_awaits(j, INTENT_AMEND);
+}
+
+/* From when on. At once when the node is back, or the job waits, and would not start too soon by
+ * itself; at the latest when the hold's time is up, which is lengthened in mode act alone. */
+static usec_t held_until(const struct model *m, const struct job *j, bool settled)
 {
     const struct sched *s = &j->sched;
 
-    if (!s->guarded || !s->look.held || s->look_due || job_awaits(j, INTENT_RELEASE) ||
-        job_awaits(j, INTENT_GUARD) || job_awaits(j, INTENT_AMEND))
-        return false;
-    if (s->look.state == SCHED_RUNNING)
-        return !sched_lost_node(j);
-    return s->pending_since != USEC_NEVER && settled;
+    if (s->look.state == SCHED_RUNNING ? !sched_lost_node(j)
+                                       : s->pending_since != USEC_NEVER && settled)
+        return m->now;
+    return s->mode == MODE_ACT ? USEC_NEVER : s->guarded_at + GUARD_LIFE;
 }
 
 /* Not given up: nobody else would start the job. */
 usec_t lost_release_due(const struct model *m, const struct job *j, bool settled)
 {
     const struct sched *s = &j->sched;
+    usec_t from, again = s->released_at + brakes_pause(s->releases);
 
-    if (m->frozen || !wants_release(j, settled))
+    if (m->frozen || !may_release(j))
         return USEC_NEVER;
-    return s->releases == 0 ? m->now : s->released_at + brakes_pause(s->releases);
+    from = held_until(m, j, settled);
+    return s->releases > 0 && again > from ? again : from;
 }
 
 usec_t lost_fence_due(const struct model *m, const struct job *j)

@@ -90,13 +90,24 @@ static usec_t give_back_due(const struct model *m, const struct job *j)
                                                                                     : until;
 }
 
-static bool wants_to_yield(const struct model *m, const struct job *j)
+/* It has begun; or it is let go, and waits like the others from then on. */
+static bool may_yield(const struct job *j)
 {
     const struct sched *s = &j->sched;
+    bool runs = s->look.state == SCHED_RUNNING, waits = s->look.state == SCHED_PENDING;
 
-    return s->raised && s->yields < WISH_TRIES && s->yield_due && !m->frozen &&
-           j->state == JOB_RUNNING && s->look.state == SCHED_RUNNING && !s->look.held &&
-           !job_awaits(j, INTENT_YIELD);
+    return s->raised && s->yields < WISH_TRIES && !s->look.held &&
+           (s->unwatched ? runs || waits : runs && j->state == JOB_RUNNING);
+}
+
+static bool wants_to_yield(const struct model *m, const struct job *j)
+{
+    return may_yield(j) && j->sched.yield_due && !m->frozen && !job_awaits(j, INTENT_YIELD);
+}
+
+bool place_is_kept(const struct model *m, const struct job *j)
+{
+    return has_reservation(m, j) || may_yield(j);
 }
 
 /* They were told when it failed. Only what we ourselves brought back: who queues it again by hand

@@ -10,6 +10,9 @@
 bool place_intent(const struct model *m, const struct job *j, struct intent_facts *ret);
 usec_t place_due(const struct model *m, const struct job *j);
 
+/* Whether anything is kept for it that can be given back. */
+bool place_is_kept(const struct model *m, const struct job *j);
+
 /* Whether the amendment of a waiting job should put it before the others. */
 bool place_should_be_first(const struct model *m, const struct job *j);
 

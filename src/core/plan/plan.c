@@ -110,7 +110,9 @@ bool plan_ended(const struct model *m, const struct job *j, struct ended_facts *
     if (j->scheduled) {
         bool complete = a->decision.action == ACTION_COMPLETE;
 
-        *ret = (struct ended_facts){.action = complete ? ACTION_COMPLETE : ACTION_STOP,
+        *ret = (struct ended_facts){.action = j->sched.unwatched ? ACTION_NONE
+                                              : complete         ? ACTION_COMPLETE
+                                                                 : ACTION_STOP,
                                     .exit_code = a->exit.code};
         return plan_sched_ended(m, j);
     }

@@ -22,6 +22,7 @@
 
 #include "core/plan/scheduled.h"
 
+#include "core/plan/letgo.h"
 #include "core/plan/lost.h"
 #include "core/plan/place.h"
 
@@ -355,10 +356,24 @@ static usec_t release_due(const struct model *m, const struct job *j)
     return lost_release_due(m, j, is_settled(m, j));
 }
 
+/* An amendment is of the attempt that waits. */
+static bool let_go(const struct model *m, const struct job *j, struct intent_facts *ret,
+                   uint32_t *ret_attempt)
+{
+    if (!letgo_intent(m, j, ret))
+        return false;
+    if (ret->intent == INTENT_AMEND)
+        *ret_attempt = j->sched.look.restarts + 1;
+    return true;
+}
+
 bool plan_sched_intent(const struct model *m, const struct job *j, struct intent_facts *ret,
                        uint32_t *ret_attempt)
 {
     *ret_attempt = j->attempt.number;
+    if (j->sched.unwatched)
+        return m->now >= cancel_due(m, j) ? ask(ret, INTENT_CANCEL, j)
+                                          : let_go(m, j, ret, ret_attempt);
     if (wants_inspection(j))
         return ask(ret, INTENT_INSPECT, j);
     if (wants_arming(m, j))
@@ -408,6 +423,8 @@ usec_t plan_sched_due(const struct model *m, const struct job *j)
     usec_t asking = sooner(requeue_due(m, j), cancel_due(m, j));
     usec_t waiting = sched_requeue_limit(j);
 
+    if (j->sched.unwatched)
+        return sooner(cancel_due(m, j), letgo_due(m, j));
     if (is_over(j) && !j->sched.look_due && !job_awaits(j, INTENT_REQUEUE))
         waiting = sooner(waiting, j->sched.doubt_until);
     asking = sooner(sooner(asking, lost_guard_due(m, j)), place_due(m, j));
@@ -419,6 +436,8 @@ usec_t plan_sched_due(const struct model *m, const struct job *j)
  * wait for that, unless a requeue may yet be done. */
 bool plan_sched_ended(const struct model *m, const struct job *j)
 {
+    if (j->sched.unwatched)
+        return letgo_is_done(m, j);
     if (j->sched.look.state == SCHED_FORGOTTEN)
         return is_decided(j);
     if (hold_due(m, j) != USEC_NEVER)

@@ -399,6 +399,14 @@ static bool rule_no_requeue(const struct job *j, struct decision_facts *ret)
                 "once it has ended: submit it again");
 }
 
+/* The limit was lowered before anything was done about it. What is no failure does not count. */
+static bool rule_lowered(const struct model *m, const struct job *j, struct decision_facts *ret)
+{
+    if (j->sched.requeue_asked || sched_was_requeued(j) || cause_is_free(j->attempt.incident.cause))
+        return false;
+    return rule_max_restarts(m, j, ret) || rule_max_restarts_per_day(m, j, ret);
+}
+
 /* Of a job that a scheduler starts. */
 static bool decide_start_again(const struct model *m, const struct job *j,
                                struct decision_facts *ret)
@@ -407,7 +415,7 @@ static bool decide_start_again(const struct model *m, const struct job *j,
         return true;
     if (!action_restarts(j->attempt.decision.action))
         return false;
-    if (rule_no_requeue(j, ret))
+    if (rule_no_requeue(j, ret) || rule_lowered(m, j, ret))
         return true;
     return (j->start_failed || m->now >= sched_requeue_limit(j)) && decide_failed_start(m, j, ret);
 }

@@ -17,9 +17,9 @@
 #include <string.h>
 
 static const bool may_enter[JOB_STATE_MAX][JOB_STATE_MAX] = {
-    [JOB_NEW] = {[JOB_RUNNING] = true, [JOB_DECIDED] = true},
-    [JOB_RUNNING] = {[JOB_ENDING] = true},
-    [JOB_ENDING] = {[JOB_JUDGED] = true},
+    [JOB_NEW] = {[JOB_RUNNING] = true, [JOB_DECIDED] = true, [JOB_ENDED] = true},
+    [JOB_RUNNING] = {[JOB_ENDING] = true, [JOB_ENDED] = true},
+    [JOB_ENDING] = {[JOB_JUDGED] = true, [JOB_ENDED] = true},
     [JOB_JUDGED] = {[JOB_DECIDED] = true},
     [JOB_DECIDED] =
         {[JOB_DECIDED] = true, [JOB_STARTING] = true, [JOB_ENDED] = true, [JOB_RUNNING] = true},
@@ -131,11 +131,17 @@ static bool apply_learned(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
+/* It was let go while it ran, and still runs: from now on it is watched again. */
+static bool is_same_life(const struct job *j, uint32_t attempt)
+{
+    return attempt > 0 && attempt == j->attempt.number && !j->attempt.exited && !j->attempt.gone;
+}
+
 /* Whatever a scheduler starts is a further attempt; we count those that we started ourselves. */
 static bool may_start(const struct job *j, uint32_t attempt)
 {
     if (j->scheduled)
-        return attempt > j->attempt.number;
+        return attempt > j->attempt.number || (j->sched.let_go && is_same_life(j, attempt));
     if (j->state == JOB_STARTING)
         return attempt == j->attempt.number + 1;
     return j->state == JOB_NEW && attempt > 0;
@@ -145,7 +151,7 @@ static bool apply_started(struct model *m, struct job *j, const struct event *e)
 {
     if (!fits(j, JOB_RUNNING) || !may_start(j, e->attempt))
         return false;
-    if (j->scheduled && j->attempt.number > 0)
+    if (j->scheduled && j->attempt.number > 0 && e->attempt > j->attempt.number)
         ledger_restart(&j->ledger, &j->attempt.incident, m->now);
     job_enter(j, JOB_RUNNING);
     pending_drop(j, INTENT_START, e->attempt);
@@ -377,8 +383,7 @@ static bool apply_launch_failed(struct model *m, struct job *j, const struct eve
 
 static bool apply_mode(struct model *m, struct job *j, const struct event *e)
 {
-    j->sched.mode = e->mode.mode;
-    j->sched.mode_asked = e->mode.asked;
+    sched_mode(j, &e->mode);
     return true;
 }
 
@@ -578,13 +583,19 @@ static bool apply_intent(struct model *m, struct job *j, const struct event *e)
     return false;
 }
 
+/* Without an action it is only let go, wherever it was. */
 static bool apply_ended(struct model *m, struct job *j, const struct event *e)
 {
-    if (!fits(j, JOB_ENDED))
+    bool let_go = e->ended.action == ACTION_NONE;
+    bool decided = j->state == JOB_DECIDED || j->state == JOB_STARTING;
+
+    if (!fits(j, JOB_ENDED) || (let_go ? !j->scheduled : !decided))
         return false;
     job_enter(j, JOB_ENDED);
     j->pending.n = 0;
     log_names_done(&j->attempt.logs);
+    j->attempt.evidence = evidence_free(j->attempt.evidence);
+    j->sched.let_go = let_go;
     return true;
 }
 

@@ -143,12 +143,13 @@ usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *nam
 void sched_seen(struct job *j, const struct job_facts *f)
 {
     enum mode mode = j->sched.mode;
-    bool asked = j->sched.mode_asked;
+    bool asked = j->sched.mode_asked, unwatched = j->sched.unwatched;
 
     j->scheduled = f->scheduled;
     j->sched = (struct sched){.interactive = f->interactive,
                               .mode = mode,
                               .mode_asked = asked,
+                              .unwatched = unwatched,
                               .pending_since = USEC_NEVER,
                               .fence_asked_at = USEC_NEVER,
                               .requeue_answered_at = USEC_NEVER};
@@ -295,6 +296,26 @@ bool sched_begins_as_it_was(const struct job *j)
     return is_near(s->look.begin, s->asked_begin) || is_near(s->look.begin, s->given_begin);
 }
 
+bool sched_start_is_moved(const struct model *m, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    return s->pending_since != USEC_NEVER && s->look.begin > m->now + BEGIN_SLACK &&
+           s->asked_begin > s->own_begin + BEGIN_SLACK && is_near(s->look.begin, s->asked_begin);
+}
+
+void sched_mode(struct job *j, const struct mode_facts *f)
+{
+    struct sched *s = &j->sched;
+    bool off = f->mode == MODE_OFF;
+
+    s->mode = f->mode;
+    s->mode_asked = f->asked;
+    s->undoes = s->unwatched && off ? s->undoes : 0;
+    s->yields = s->unwatched && off ? s->yields : 0;
+    s->unwatched = off;
+}
+
 static void note_attempt(struct sched *s, const struct look_facts *look)
 {
     if (look->restarts != s->base_restarts || look->state == SCHED_FORGOTTEN)
@@ -355,7 +376,7 @@ static void see_whether_heeded(struct job *j, uint32_t before)
 static void see_it_wait(struct sched *s, usec_t now)
 {
     s->pending_since = now;
-    s->asked_begin = s->given_begin = s->look.begin;
+    s->asked_begin = s->given_begin = s->own_begin = s->look.begin;
 }
 
 static void fence(struct job *j, const char *node)
@@ -518,7 +539,9 @@ static void note_amendment(struct model *m, struct job *j, const struct intent_f
     bool in_a_row = (s->amended || s->unheeded) && m->now < s->amended_at + HASTE_LASTS;
     bool reverts = s->look.constrained && f->n_nodes == 0;
 
-    if (reverts)
+    if (s->unwatched)
+        s->undoes++;
+    else if (reverts)
         s->reverts++;
     else
         s->amends += s->look.lost_node[0] == '\0'; /* moving a start away is no failed try */
@@ -530,6 +553,8 @@ static void note_amendment(struct model *m, struct job *j, const struct intent_f
     s->amend_due = false;
     s->amended = s->unheeded = true;
     s->amended_at = m->now;
+    if (s->unwatched) /* what it was moved to is to be known as long as it is there */
+        return;
     s->given_begin = s->look.begin;
     s->asked_begin = f->not_before;
 }

@@ -11,6 +11,7 @@ void sched_seen(struct job *j, const struct job_facts *f);
 void sched_attempt_begun(struct model *m, struct job *j);
 bool sched_look(struct model *m, struct job *j, const struct look_facts *look);
 bool sched_launch_failed(struct job *j, const struct event *e);
+void sched_mode(struct job *j, const struct mode_facts *f);
 bool sched_fenced(struct job *j, const struct fence_facts *f);
 void sched_interrupted(struct model *m, struct job *j);
 void sched_decided(struct model *m, struct job *j, const struct event *e, enum job_state before);

@@ -32,7 +32,9 @@
  *
  * A job that a scheduler starts may also run again without having been asked to, by the scheduler
  * itself or by a person: from decided, and from ended. And what was decided may be overtaken by
- * events before anything is done about it: the attempt gets on again.
+ * events before anything is done about it: the attempt gets on again. In every state that
+ * lasts such a job may be let go, when it is not to be watched any more: then it has ended for
+ * reknit, though it may run on, and the same attempt may be followed again later.
  *
  * ending: the attempt makes no more progress; its last lines are awaited, its processes ended.
  * decided: the decision is made; processes of the attempt may remain, and nothing is started
@@ -149,6 +151,9 @@ struct sched {
     char partition[64];
     enum mode mode;
     bool mode_asked;        /* a person said so, whatever the configuration says */
+    bool unwatched;         /* it was said to be off: what reknit holds of it is taken back */
+    bool let_go;            /* ... and was; until an attempt of it is followed again */
+    uint32_t undoes;        /* how often amendments were asked to be taken back since */
     struct look_facts look; /* the last; state SCHED_NONE: none yet */
     bool over;              /* it had ended before anybody looked at it, and lives no more */
     bool look_due;          /* something was asked for, answered, and not looked for since */
@@ -204,6 +209,7 @@ struct sched {
     usec_t amended_at;    /* asked for last, also for an earlier decision */
     usec_t asked_begin;   /* by it; before it, what the scheduler itself gave it */
     usec_t given_begin;   /* the one before that */
+    usec_t own_begin;     /* as the present attempt was first seen to wait */
     uint32_t tries;       /* to have nodes kept out that are not yet */
     uint32_t hasty;       /* amendments in a row, each soon after the one before */
     uint32_t firsts;      /* how often it was to be put before the others */
@@ -306,6 +312,9 @@ usec_t sched_requeue_limit(const struct job *j);
 
 /* It begins when the scheduler itself said, or we: not by somebody else's wish. */
 bool sched_begins_as_it_was(const struct job *j);
+
+/* Its start is later than the scheduler itself gave it, and by reknit's wish. */
+bool sched_start_is_moved(const struct model *m, const struct job *j);
 
 /* A node that is to be kept out is not, as far as the last look shows. */
 bool sched_lacks_exclusions(const struct job *j);

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On which terms reknitd watches a job, when they change while it does: comments and rules that are lowered or raised."""
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+
+import pytest
+from api_daemon import Daemon, wait_for
+from fake_adapter import World
+from reading import BIN
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="its daemon is asked as several users")
+
+RULES_OFF = {"rules": [{"partition": "*", "mode": "off"}]}
+
+
+@contextlib.contextmanager
+def daemon_of(tmp_path, world, **config):
+    daemon = Daemon(tmp_path, world, **{"mode": "act", "opt_in": False, **config})
+    try:
+        yield daemon
+        daemon.stop()
+    finally:
+        daemon.process.kill()
+        daemon.process.wait()
+
+
+def job_of(daemon, is_so):
+    return daemon.until("/v1/jobs", lambda a: len(a["jobs"]) == 1 and is_so(a["jobs"][0]))["jobs"][0]
+
+
+def followed(daemon, attempt=1):
+    return job_of(daemon, lambda j: j["phase"] == "running" and j.get("attempt") == attempt)
+
+
+def let_go(daemon):
+    return job_of(daemon, lambda j: j.get("let_go") and j["mode"] == "off" and j["phase"] == "ended")
+
+
+def deeds(world, *ops):
+    with world.lock:
+        return [r for r in world.done if r["op"] in (ops or ("requeue", "update", "cancel", "reserve"))]
+
+
+def settle(daemon, looks=3):
+    """As many looks at the scheduler."""
+    done = daemon.world.asked["jobs"] + looks
+    wait_for(lambda: daemon.world.asked["jobs"] >= done, "it does not look any more")
+
+
+@pytest.mark.parametrize("lowered", ["reknit:off", "reknit:observe", '{"reknit":{"max_restarts":0}}'])
+def test_a_wish_that_is_lowered_while_it_runs_holds(tmp_path, lowered):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit")
+        followed(daemon)
+        world.change(job, comment=lowered)
+        world.end(job)  # the next look shows both
+        if "off" in lowered:
+            let_go(daemon)
+        else:
+            job_of(daemon, lambda j: "decision" in j)
+        settle(daemon)
+        assert deeds(world) == []
+        assert world.job(job)["state"] == "failed"
+
+
+def test_a_wish_that_is_lowered_before_anything_was_done_holds(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit")
+        followed(daemon)
+        assert daemon.ask("/v1/freeze", method="POST", body="{}")[0] == 200
+        world.end(job)
+        job_of(daemon, lambda j: j.get("decision", {}).get("action") == "restart")
+        world.change(job, comment="reknit:off")
+        let_go(daemon)
+        assert daemon.ask("/v1/thaw", method="POST", body="{}")[0] == 200
+        settle(daemon)
+        assert deeds(world) == []
+
+
+def test_it_is_watched_again_from_when_that_is_wanted(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit")
+        followed(daemon)
+        world.change(job, comment="reknit:off")
+        key = let_go(daemon)["key"]
+        world.change(job, comment="reknit")
+        followed(daemon)
+        world.end(job)
+        wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
+        story = str(daemon.ask(f"/v1/jobs/{key}/events?kind=all")[1])
+        assert "its comment asks for it" in story and "job-ended" in story
+        assert len(daemon.ask(f"/v1/jobs/{key}/attempts")[1]["attempts"]) <= 2
+
+
+def test_who_opts_in_while_it_runs_is_watched_from_then_on(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world, watch_all=False) as daemon:
+        job = world.submit(comment="reknit:off")
+        settle(daemon)
+        assert daemon.ask("/v1/jobs")[1]["jobs"] == []
+        world.change(job, comment="reknit")
+        followed(daemon)
+        world.end(job)
+        wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
+
+
+@pytest.mark.parametrize("member, to", [("partition", "quiet"), ("account", "quiet"), ("qos", "quiet")])
+def test_the_rules_hold_for_where_a_job_is_moved_to(tmp_path, member, to):
+    with World(nodes=4) as world, daemon_of(tmp_path, world, opt_in=True, rules=[{member: to, "mode": "off"}]) as daemon:
+        job = world.submit(comment="")
+        followed(daemon)
+        world.change(job, **{member: to})
+        let_go(daemon)
+        world.end(job)
+        settle(daemon)
+        assert deeds(world) == []
+
+
+def hold(world, daemon, job):
+    """One of its nodes does not answer."""
+    node = world.job(job)["nodes"][0]
+    world.set_node(node, state="allocated", flags=["not-responding"])
+    wait_for(lambda: world.job(job)["held"], "it is not guarded")
+    return node
+
+
+def test_what_is_held_is_taken_back_when_the_rules_say_off(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit")
+        followed(daemon)
+        node = hold(world, daemon, job)
+        daemon.configure(opt_in=False, **RULES_OFF)
+        daemon.reload()
+        settle(daemon)
+        assert world.job(job)["held"]  # as long as there may be two copies of it
+        world.set_node(node, state="allocated", flags=[])
+        wait_for(lambda: not world.job(job)["held"], "it is still held")
+        assert "held_until" not in json.dumps(world.job(job))
+        let_go(daemon)
+
+
+def test_what_is_held_is_taken_back_when_its_user_says_off(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit")
+        followed(daemon)
+        node = hold(world, daemon, job)
+        world.change(job, comment="reknit:off")
+        world.set_node(node, state="allocated", flags=[])
+        wait_for(lambda: not world.job(job)["held"], "it is still held")
+        let_go(daemon)
+        world.cancel(job)
+        settle(daemon)
+        assert job_of(daemon, lambda j: True)["phase"] == "ended"
+
+
+def test_a_start_that_was_moved_away_comes_back(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit", n_nodes=2)
+        followed(daemon)
+        node = hold(world, daemon, job)
+        world.set_node(node, state="down", flags=["not-responding"])
+        wait_for(lambda: world.job(job)["state"] == "pending" and world.job(job)["eligible"] > time.time() + 300
+                 and not world.job(job)["held"], daemon.log)
+        world.change(job, comment="reknit:off")
+        settle(daemon)
+        assert world.job(job)["eligible"] > time.time() + 300
+        world.set_node(node, state="idle", flags=[])
+        wait_for(lambda: world.job(job)["eligible"] < time.time() + 200, daemon.log)
+        let_go(daemon)
+
+
+def test_a_persons_word_stands_before_comments_and_rules(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit")
+        key = followed(daemon)["key"]
+        assert daemon.ask(f"/v1/jobs/{key}/mode", method="POST", body='{"mode":"act"}')[0] == 200
+        world.change(job, comment="reknit:off")
+        settle(daemon)
+        daemon.configure(opt_in=False, **RULES_OFF)
+        daemon.reload()
+        settle(daemon)
+        assert followed(daemon)["mode"] == "act"
+        assert daemon.ask(f"/v1/jobs/{key}/mode", method="POST", body='{"mode":"off"}')[0] == 200
+        let_go(daemon)
+        assert daemon.ask(f"/v1/jobs/{key}/mode", method="POST", body='{"mode":"act"}')[0] == 200
+        followed(daemon)
+        world.end(job)
+        wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
+
+
+def test_a_wish_that_is_lowered_while_reknitd_is_away_holds(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit")
+        followed(daemon)
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.socket.unlink()
+        world.change(job, comment="reknit:off")
+        world.end(job)
+        daemon.start()
+        let_go(daemon)
+        settle(daemon)
+        assert deeds(world) == []
+
+
+def test_explain_says_that_it_is_not_watched(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit")
+        followed(daemon)
+        world.change(job, comment="reknit:off")
+        let_go(daemon)
+        text = subprocess.run([BIN / "reknit", "explain", job], capture_output=True, text=True, check=True,
+                              env={**os.environ, "REKNIT_SOCKET": str(daemon.socket)}).stdout
+        assert "not watched any more; the scheduler says running, mode off" in text
+        assert "mode off from here on: its comment asks for it" in text
+
+
+def test_a_state_folder_that_changes_needs_a_restart(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        (tmp_path / "other").mkdir()
+        daemon.until("/v1/jobs", lambda a: True)
+        daemon.configure(opt_in=False, state_dir=str(tmp_path / "other"))
+        said = daemon.reload()
+        assert "state_dir" in said and "restart" in said
+        settle(daemon)
+        assert list((tmp_path / "other").iterdir()) == []
