@@ -90,8 +90,15 @@ static bool is_further_part(const struct sched_job *r)
     return r->het_leader != 0 && r->het_leader != r->id;
 }
 
-/* Nobody wants it to be watched, and core has let go of it, or never had it. What a call that came
- * late may have left held is core's all the same. */
+/* Of a job that was let go: held by a call that came late, or kept from starting, as it waits
+ * again, by the nodes that it was not to have. */
+static bool has_remains(const struct sched_job *r, const struct job *j)
+{
+    return (r->held && r->noted) || (streq(r->reason_kind, "constraints") && j->sched.n_kept > 0) ||
+           j->sched.look_due || j->pending.n > 0;
+}
+
+/* Nobody wants it to be watched, and core has let go of it, or never had it. */
 static bool is_left_alone(const struct sched_watch *w, const struct watched *x)
 {
     const struct job *j;
@@ -101,8 +108,7 @@ static bool is_left_alone(const struct sched_watch *w, const struct watched *x)
     j = model_job(pump_model(w->d->pump), x->key);
     if (!j)
         return x->terms.mode == MODE_OFF;
-    return j->state == JOB_ENDED && j->sched.unwatched && !j->sched.look_due && j->pending.n == 0 &&
-           !(x->r->held && x->r->noted);
+    return j->state == JOB_ENDED && j->sched.unwatched && !has_remains(x->r, j);
 }
 
 const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
@@ -248,7 +254,7 @@ static bool is_to_be_followed_again(const struct watched *x, const struct job *j
 static bool is_at_rest(const struct watched *x, const struct job *j)
 {
     if (j->state == JOB_ENDED && j->sched.unwatched)
-        return !(x->r->held && x->r->noted);
+        return !has_remains(x->r, j);
     if (j->sched.look_due || is_to_be_followed_again(x, j) ||
         (x->r->state != SCHED_PENDING && j->attempt.number < x->r->restarts + 1))
         return false;
@@ -559,7 +565,7 @@ bool sched_jobs_press(const struct sched_watch *w)
     VEC_FOREACH (&w->jobs, x) {
         const struct job *j = is_further_part((*x)->r) ? NULL : model_job(m, (*x)->key);
 
-        if (j && !is_at_rest(*x, j))
+        if (j && !is_at_rest(*x, j) && !(j->state == JOB_ENDED && j->sched.unwatched))
             return true;
     }
     return false;

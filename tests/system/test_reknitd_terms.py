@@ -4,13 +4,16 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import time
 
 import pytest
 from api_daemon import Daemon, wait_for
+from cluster import await_true
 from fake_adapter import World
 from reading import BIN
+from reknitd import CONFIG, Reknitd, Site
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="its daemon is asked as several users")
 
@@ -227,3 +230,55 @@ def test_a_state_folder_that_changes_needs_a_restart(tmp_path):
         assert "state_dir" in said and "restart" in said
         settle(daemon)
         assert list((tmp_path / "other").iterdir()) == []
+
+
+# On a real Slurm
+
+
+@contextlib.contextmanager
+def reknitd_on_slurm():
+    with Site(nodes=4, cpus=16, requeue_delay=20) as site:
+        daemon = Reknitd(site, poll="2s").start()
+        yield site, daemon
+        assert daemon.stop() == 0
+        assert "identical" in daemon.journal.replay()
+
+
+def steady(site, daemon, name):
+    job = site.train(name, options="--steps 5000 --step-ms 50")
+    daemon.journal.wait(job.id, "attempt-started")
+    await_true("its ranks", lambda: len(job.nodes(0)) == 2)
+    return job
+
+
+@pytest.mark.slurm
+def test_a_user_of_slurm_says_off_and_on_again():
+    with reknitd_on_slurm() as (site, daemon):
+        first, second = steady(site, daemon, "first"), steady(site, daemon, "second")
+        for job in (first, second):
+            site.update_job(job.id, comment="reknit:off")
+            daemon.journal.wait(job.id, "job-ended")
+        site.update_job(second.id, comment="reknit")
+        daemon.journal.wait(second.id, "attempt-started", after=daemon.journal.wait(second.id, "job-ended").seq)
+        for job in (first, second):
+            site.kill_task(job.id, 1)
+        daemon.journal.wait(second.id, "intent", lambda e: e.body["intent"] == "requeue")
+        site.await_state(first.id, {"FAILED"})
+        daemon.await_looks()
+        assert not daemon.journal.intents(first.id) and site.restarts(first.id) == 0
+
+
+@pytest.mark.slurm
+def test_slurm_is_given_back_what_is_held():
+    with reknitd_on_slurm() as (site, daemon):
+        job = steady(site, daemon, "held")
+        node = job.nodes(0)[1]
+        site.partition_node(node)
+        await_true("its hold", lambda: "held_until" in site.show(job.id))
+        daemon.configure(**{**CONFIG, "mode": "off", "poll": "2s"})
+        site.signal_daemon(daemon.name, signal.SIGHUP)
+        daemon.await_log("was read again")
+        site.heal_node(node)
+        daemon.journal.wait(job.id, "job-ended")
+        shown = site.show(job.id)
+        assert "held_until" not in shown and "Priority=0" not in shown

@@ -30,13 +30,24 @@ static bool is_held(const struct job *j)
     return j->sched.guarded && j->sched.look.held && lives(j);
 }
 
-/* Who else holds it cannot be amended, and whoever frees it can have it start at once. */
+/* What it ran with when it was let go, it is queued again with: then only what keeps it from
+ * starting at all is taken back. */
+static bool is_different(const struct model *m, const struct job *j)
+{
+    const struct look_facts *look = &j->sched.look;
+
+    if (j->state == JOB_ENDED)
+        return look->n_kept_out > 0 && look->constrained;
+    return look->n_kept_out > 0 || sched_start_is_moved(m, j);
+}
+
+/* What somebody else holds cannot be amended, and whoever frees it can have it start at once. */
 static bool is_amended(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
     return s->pending_since != USEC_NEVER && (!s->look.held || s->guarded) &&
-           s->undoes < WISH_TRIES && (sched_start_is_moved(m, j) || s->look.n_kept_out > 0);
+           s->undoes < WISH_TRIES && is_different(m, j);
 }
 
 static bool wants_undoing(const struct model *m, const struct job *j)
@@ -55,6 +66,11 @@ static usec_t sooner(usec_t a, usec_t b)
     return a < b ? a : b;
 }
 
+static usec_t later(usec_t a, usec_t b)
+{
+    return a > b ? a : b;
+}
+
 static bool ask(struct intent_facts *ret, enum intent intent, const struct job *j)
 {
     *ret = (struct intent_facts){
@@ -65,12 +81,12 @@ static bool ask(struct intent_facts *ret, enum intent intent, const struct job *
 /* As the scheduler itself would have it: without our nodes, and when it said. */
 static bool ask_undoing(const struct model *m, const struct job *j, struct intent_facts *ret)
 {
-    usec_t begin = j->sched.look.begin;
+    usec_t begin = sched_start_is_moved(m, j) ? j->sched.own_begin : j->sched.look.begin;
+    usec_t early = j->sched.pending_since + m->brakes.early_start;
 
-    if (sched_start_is_moved(m, j))
-        begin = j->sched.own_begin > m->now ? j->sched.own_begin : m->now;
     ask(ret, INTENT_AMEND, j);
-    ret->not_before = begin;
+    begin = later(later(begin, early), m->now);
+    ret->not_before = (begin + USEC_PER_SEC - 1) / USEC_PER_SEC * USEC_PER_SEC;
     return true;
 }
 
