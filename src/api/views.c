@@ -261,6 +261,12 @@ static void add_names(json_t *v, const char *label, const char *name, const char
     view_text(v, "qos", qos);
 }
 
+/* Nobody looks at what becomes of it. */
+static bool is_let_go(const struct job *j)
+{
+    return j->state == JOB_ENDED && j->sched.let_go && j->sched.unwatched;
+}
+
 json_t *view_job(const struct store *store, const struct job *j)
 {
     const struct model *m = store_model(store);
@@ -275,14 +281,15 @@ json_t *view_job(const struct store *store, const struct job *j)
     view_text(v, "notes", store_notes(store, j->name));
     if (s->interactive)
         json_object_set_new(v, "interactive", json_true());
-    if (j->state == JOB_ENDED && s->let_go)
+    if (is_let_go(j))
         json_object_set_new(v, "let_go", json_true());
     view_time(v, "seen_us", j->seen_at);
     view_number(v, "nodes", j->nodes, 0);
     view_number(v, "gpus", j->gpus, 0);
     json_object_set_new(v, "restarts", json_integer(j->ledger.restarts));
     json_object_set_new(v, "max_restarts", json_integer(policy_of(m, j)->max_restarts));
-    add_look(v, &s->look);
+    if (!is_let_go(j))
+        add_look(v, &s->look);
     add_wait(v, m, j, store_now(store));
     add_logs(v, store, j->name);
     add_attempt(v, m, j);

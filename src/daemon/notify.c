@@ -260,6 +260,7 @@ static bool nodes_failed(const struct notifier *n, const struct job *j, const st
     const struct intent_facts *f = &before->intended;
 
     if (e->intended.intent != INTENT_AMEND || e->intended.n_nodes > 0 || j->sched.n_kept == 0 ||
+        j->sched.unwatched || /* somebody wants that */
         !find_intent(n, e->job, INTENT_AMEND, e->seq, before) || before->attempt != e->attempt ||
         f->n_nodes == 0)
         return false;
