@@ -7,6 +7,11 @@
  * it. Connections are accepted here, not by it, so that the kernel's word about who connects can
  * bound what one user may have.
  *
+ * Where the kernel does not say who connects, it is known with the first request whose token or
+ * credential is good. Until then a connection is a stranger's: of too many, of one address or of
+ * all, the oldest is dropped for the new one, but for those whose credential is just being opened:
+ * so whoever holds many keeps nobody else out.
+ *
  * Who is slow is dropped: a request must be there REQUEST_SECONDS_MAX after its connection was
  * opened or the last answer was sent, an answer must be taken within ANSWER_SECONDS_MAX; and a
  * connection on which nothing moves ends by libmicrohttpd's own timeout, streams too while there is
@@ -27,6 +32,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <microhttpd.h>
+#include <netdb.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/epoll.h>
@@ -37,6 +43,7 @@
 #define MEMORY_MAX       ((size_t)32 << 10) /* headers of one connection */
 #define SWEEP_EVERY      (5 * USEC_PER_SEC)
 #define UPLOAD_MAX       ((size_t)1 << 20) /* of a body that is too large, before it is cut off */
+#define DYING_MAX        64u               /* dropped, and libmicrohttpd has not closed them yet */
 #define TURNED_MAX       16                /* who were turned away, and may not have read it yet */
 #define PRIORITY         50                /* behind everything that keeps jobs running */
 
@@ -44,7 +51,10 @@ struct connection {
     struct http *http;
     int fd;
     struct asker who; /* on the Unix socket; elsewhere each request says */
-    usec_t since;     /* when it began to do what it does */
+    char peer[64];    /* the address, there */
+    bool known;       /* there, a request has proven who asks */
+    bool dropped;
+    usec_t since; /* when it began to do what it does */
     enum { CONNECTION_ASKS, CONNECTION_TAKES, CONNECTION_STREAMS } state;
     struct stream *stream;
     struct MHD_Connection *mhd;
@@ -153,12 +163,60 @@ static void enter(struct connection *c, int state)
 
 /* Connections */
 
-/* Who they are is known on the Unix socket only: there some places are kept for operators. */
-static bool has_too_many(const struct http *h, const struct asker *who)
+static void read_peer(struct connection *c, const struct sockaddr *a, socklen_t len)
 {
+    if (getnameinfo(a, len, c->peer, sizeof(c->peer), NULL, 0, NI_NUMERICHOST) != 0)
+        STR_COPY(c->peer, "?");
+}
+
+/* How many there are, from that address or (NULL) any; and the oldest of them that may go. */
+static size_t count_remote(const struct http *h, const char *peer, struct connection **ret_oldest)
+{
+    size_t n = 0;
+
+    *ret_oldest = NULL;
+    VEC_FOREACH (&h->connections, c) {
+        const struct connection *oldest = *ret_oldest;
+
+        if ((*c)->dropped || (peer && !streq((*c)->peer, peer)))
+            continue;
+        n++;
+        if (!(*c)->known && !(*c)->suspended && (!oldest || (*c)->since < oldest->since))
+            *ret_oldest = *c;
+    }
+    return n;
+}
+
+/* Shutting it down makes libmicrohttpd see its end, at its next turn. */
+static bool is_room_made(struct connection *oldest)
+{
+    if (!oldest)
+        return false;
+    oldest->dropped = true;
+    shutdown(oldest->fd, SHUT_RDWR);
+    return true;
+}
+
+static bool has_too_many_remote(const struct http *h, const char *peer)
+{
+    struct connection *oldest;
+
+    if (count_remote(h, peer, &oldest) >= CONNECTIONS_PER_ADDRESS && !is_room_made(oldest))
+        return true;
+    if (count_remote(h, NULL, &oldest) >= CONNECTIONS_MAX && !is_room_made(oldest))
+        return true;
+    return h->connections.n >= CONNECTIONS_MAX + DYING_MAX;
+}
+
+/* Who they are is known on the Unix socket only: there some places are kept for operators. */
+static bool has_too_many(const struct http *h, const struct connection *new)
+{
+    const struct asker *who = &new->who;
     size_t same = 0;
 
-    if (!h->c.local || who->is_operator)
+    if (!h->c.local)
+        return has_too_many_remote(h, new->peer);
+    if (who->is_operator)
         return h->connections.n >= CONNECTIONS_MAX;
     VEC_FOREACH (&h->connections, c)
         same += (*c)->who.uid == who->uid;
@@ -193,7 +251,9 @@ static void add_connection(struct http *h, int fd, const struct sockaddr *a, soc
     enter(c, CONNECTION_ASKS);
     if (h->c.local)
         identity_of_socket(h->c.identity, fd, &c->who);
-    if (has_too_many(h, &c->who)) {
+    else
+        read_peer(c, a, len);
+    if (has_too_many(h, c)) {
         free(c);
         refuse(h, fd);
         return;
@@ -361,6 +421,7 @@ static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *mhd, co
         who = x->who;
     else if (!c->http->c.local)
         identity_of_header(c->http->c.identity, get_header(mhd, "Authorization"), &who);
+    c->known |= who.known;
     route_answer(c->http->c.store, &r, &a);
     enter(c, CONNECTION_TAKES);
     if (a.stream && streq(method, "GET"))
@@ -519,7 +580,7 @@ static int start_daemon(struct http *h, struct err *e)
         tls[0].option = MHD_OPTION_END;
     h->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+        MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX + DYING_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
         INACTIVE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, MEMORY_MAX,
         MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
@@ -580,6 +641,7 @@ void http_identify(struct http *h)
     VEC_FOREACH (&h->connections, c) {
         if (h->c.local)
             identity_of_socket(h->c.identity, (*c)->fd, &(*c)->who);
+        (*c)->known = false;
         if (!(*c)->stream)
             continue;
         (*c)->ends = true;

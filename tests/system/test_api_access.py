@@ -102,6 +102,37 @@ def test_a_token_over_tls(site, world):
     assert TOKEN not in site.daemon.log() and OTHER not in site.daemon.log()
 
 
+def test_strangers_keep_nobody_out(site):
+    """Idle connections, of one address more than all may be, and of several: neither those who come
+    are kept out by them, nor those dropped for them who have said who they are."""
+    context = ssl.create_default_context(cafile=str(site.cert))
+    known = http.client.HTTPSConnection("127.0.0.1", site.port, timeout=20, context=context)
+
+    def is_known():
+        known.request("GET", "/v1/health", None, {"Authorization": f"Bearer {OTHER}"})
+        answer = known.getresponse()
+        answer.read()
+        return answer.status == 200
+
+    def idle(address):
+        return socket.create_connection(("127.0.0.1", site.port), timeout=20, source_address=(address, 0))
+
+    assert is_known()
+    sock, held = known.sock, []
+    try:
+        for address, count in (("127.0.0.1", 300), ("127.0.0.2", 100), ("127.0.0.3", 100), ("127.0.0.4", 100),
+                               ("127.0.0.5", 100)):
+            held += [idle(address) for _ in range(count)]
+            assert site.ask("/v1/jobs", OTHER)[0] == 200
+            assert is_known() and known.sock is sock
+        dropped = [s for s in held if select.select([s], [], [], 0)[0]]
+        assert len(held) - len(dropped) < 256 and held[-1] not in dropped and held[0] in dropped
+    finally:
+        for s in held:
+            s.close()
+        known.close()
+
+
 def test_tokens_are_read_again(site):
     site.write_tokens(f"nobody {TOKEN}-new\n")
     assert "was read again" in site.daemon.reload()
