@@ -45,7 +45,9 @@ static const char help[] =
     "logs where\n"
     "                        reknitd cannot see them; '' = none here\n"
     "                        (default: /run/reknit-spawner/spawner.sock)\n"
-    "  --asker USER          whom reknitd runs as, a name or a number; root may always ask\n"
+    "  --asker USER          whom reknitd runs as, a name or a number: nothing is told to anybody "
+    "who\n"
+    "                        cannot prove to be that user, or root\n"
     "                        (default: reknit)\n"
     "  --verbose             say more on standard error\n"
     "  --version             names the release\n"
@@ -203,14 +205,16 @@ static void on_asked(void *ctx, const json_t *j)
     const json_t *reader = json_object_get(j, "reader");
     struct tunnel_question q = {.number = json_integer_value(json_object_get(j, "question")),
                                 .gid = (gid_t)-1};
+    struct greet_config greets;
 
     if (q.number <= 0 || !read_id(reader, "uid", &q.uid))
         return; /* some other question, of a reknitd that is newer than we are */
     read_id(reader, "gid", &q.gid);
+    greets = uplink_greets(a->uplink);
     if (!watch_has_user(a->watch, q.uid))
         tell_refusal(a, q.number, "the user has no job there, nor had one lately");
     else
-        tunnels_open(a->tunnels, &q, uplink_address(a->uplink), uplink_sealer(a->uplink));
+        tunnels_open(a->tunnels, &q, uplink_address(a->uplink), &greets, uplink_sealer(a->uplink));
 }
 
 static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)

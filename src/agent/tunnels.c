@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The way of a question: connect to reknitd → its greeting has a word → say under our seal, with
- * that word, which question this connection answers → reknitd says that it is so → only then the
+/* The way of a question: connect to reknitd → it proves anew that it is reknitd → say under our
+ * seal which question this connection answers → reknitd says that it is so → only then the
  * reader is started, and from there on bytes go both ways (agent/ferry.c). Whichever end ends, the
  * other does.
  *
- *   reknitd: {"reknit":1,"word":"..."}
+ *   greetings, see greet.h
  *   we:      {"sealed":"..."}            of {"kind":"reader","question":17,"trouble":"",...}
  *   reknitd: {"reader":17}               the bytes behind it are for the reader
  *
@@ -44,6 +44,9 @@ struct tunnel {
     int fd; /* connecting, or waiting for the reader */
     sd_event_source *connected, *timer;
     struct lines *lines; /* until reknitd has said that it is so */
+    struct greet_config greets;
+    struct greet *greet;
+    bool proven; /* that it is reknitd */
     bool sealing, accepted, orphan;
     struct child *child;
     struct ferry *ferry;
@@ -71,6 +74,7 @@ static void release(struct tunnel *t)
         }
     t->connected = sd_event_source_disable_unref(t->connected);
     t->timer = sd_event_source_disable_unref(t->timer);
+    t->greet = greet_free(t->greet);
     t->lines = lines_free(t->lines);
     t->ferry = ferry_free(t->ferry);
     t->child = child_drop(t->child);
@@ -154,6 +158,7 @@ static void start_reader(struct tunnel *t)
         return;
     }
     t->lines = NULL;
+    t->greet = greet_free(t->greet);
     find_the_dead(t->fd);
     t->child =
         child_start(t->all->children, CHILD_READER, t->question.uid, t->question.gid, &handlers, t);
@@ -175,7 +180,7 @@ static void on_sealed(void *ctx, const json_t *answer)
         lines_send(t->lines, json_pack("{s:s}", "sealed", sealed));
 }
 
-static void prove(struct tunnel *t, const char *word)
+static void prove(struct tunnel *t)
 {
     struct node_message m = {.kind = NODE_MESSAGE_READER,
                              .time_us = now_us(),
@@ -184,27 +189,39 @@ static void prove(struct tunnel *t, const char *word)
     json_t *j;
 
     STR_COPY(m.node, t->all->node);
-    j = uplink_envelope(word, t->all->node, node_message_to_json(&m));
+    j = uplink_envelope(greet_words(t->greet)->word, t->all->node, node_message_to_json(&m));
     text = json_dumps(j, JSON_COMPACT);
     json_decref(j);
-    if (!text || helper_ask(t->sealer, json_pack("{s:s}", "seal", text), on_sealed, t) < 0)
+    if (!text || helper_ask(t->sealer, uplink_sealing(text, t->greet), on_sealed, t) < 0)
         end_soon(t, "what the node says of it cannot be sealed now");
     else
         t->sealing = true;
 }
 
+static void on_greeted(void *ctx, const char *why)
+{
+    struct tunnel *t = ctx;
+
+    t->proven = !why;
+    if (why)
+        end_soon(t, why);
+    else
+        prove(t);
+}
+
 static void on_object(void *ctx, const json_t *j)
 {
     struct tunnel *t = ctx;
-    const char *word = json_string_value(json_object_get(j, "word"));
 
     if (*t->why || t->accepted || t->sealing)
         return;
+    if (!t->proven) {
+        greet_take(t->greet, j);
+        return;
+    }
     if (json_integer_value(json_object_get(j, "reader")) == t->question.number) {
         t->accepted = true;
         timer_arm(t->timer, mono_us());
-    } else if (word && json_integer_value(json_object_get(j, "reknit")) == AGENT_PROTOCOL) {
-        prove(t, word);
     } else {
         end_soon(t, "reknitd does not want the connection");
     }
@@ -229,7 +246,9 @@ static int on_connected(sd_event_source *s, int fd, uint32_t revents, void *user
     }
     t->fd = -1;
     t->lines = lines_new(t->all->event, fd, fd, &options, &handlers, t);
-    if (!t->lines)
+    if (t->lines)
+        t->greet = greet_new(&t->greets, t->lines, fd, on_greeted, t);
+    else
         refuse(t, "the event loop takes nothing more");
     return 0;
 }
@@ -248,7 +267,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
 /* ---- all ---- */
 
 void tunnels_open(struct tunnels *all, const struct tunnel_question *q, const char *address,
-                  struct helper *sealer)
+                  const struct greet_config *greets, struct helper *sealer)
 {
     struct tunnel *t;
 
@@ -261,7 +280,7 @@ void tunnels_open(struct tunnels *all, const struct tunnel_question *q, const ch
         return;
     }
     t = xnew(struct tunnel);
-    *t = (struct tunnel){.all = all, .question = *q, .sealer = sealer, .fd = -1};
+    *t = (struct tunnel){.all = all, .question = *q, .greets = *greets, .sealer = sealer, .fd = -1};
     *VEC_PUSH(&all->list) = t;
     t->fd = dial(address, all->port);
     if (t->fd < 0 || timer_new(all->event, on_timer, t, &t->timer) < 0 ||

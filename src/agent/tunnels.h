@@ -6,8 +6,8 @@
  * of its own to reknitd, and ends with it. They are started by this node's reknit-spawner, as the
  * owners of jobs, by its rules. */
 
+#include "agent/greet.h"
 #include "source/children.h"
-#include "wire/helper.h"
 
 #define TUNNELS_MAX 64
 
@@ -29,9 +29,10 @@ struct tunnels *tunnels_new(sd_event *event, const struct tunnels_config *c,
                             void (*refused)(void *ctx, int64_t number, const char *why), void *ctx);
 struct tunnels *tunnels_free(struct tunnels *t);
 
-/* address: of reknitd. sealer: borrowed until the answer is there, or we are freed. */
+/* address: of reknitd, which is to prove itself by `greets`. All that they point to, and the
+ * sealer, are borrowed until the answer is there, or we are freed. */
 void tunnels_open(struct tunnels *t, const struct tunnel_question *q, const char *address,
-                  struct helper *sealer);
+                  const struct greet_config *greets, struct helper *sealer);
 
 size_t tunnels_count(const struct tunnels *t);
 

@@ -5,15 +5,19 @@
  * A message is therefore sealed when it is sent, never when it is spooled; what was being sealed
  * while the connection was lost is sealed anew.
  *
- *   reknitd: {"reknit":1,"word":"..."}
+ *   reknitd: {"reknit":2,"word":"..."}
+ *   we:      {"reknit":2,"ask_with":"...","node":"n7"}
+ *   reknitd: {"sealed":"..."}           see greet.h
  *   we:      {"sealed":"..."}           see envelope()
  *   reknitd: {"ack":17,"origin":1}      number 17 of origin 1 and all before it are delivered
  *            {"refused":"why"}          and it closes the connection
  *            {"sealed":"..."}           see take_question()
  *
- * It works the other way round too: what reknitd asks must be sealed by reknitd's user or by root,
- * and repeat the word that we made up for this connection and sent with what proves us. For who
- * listens at reknitd's address need not be reknitd, and we are root.
+ * It works the other way round too, and first: who listens at reknitd's address need not be
+ * reknitd. Before it has proven that it is, by the seal of reknitd's user or of root over the word
+ * that we made up for this connection, nothing is told, and no ack counts. From then on the
+ * connection is believed, but for what reknitd asks: that is sealed, with the word, each time, for
+ * we are root.
  *
  * Until reknitd has answered the first message, which proves who we are, it takes no other. Then at
  * most WINDOW messages of the spool are on their way. `next` is the place of the first that was not
@@ -26,7 +30,6 @@
 #include "base/str.h"
 #include "wire/lines.h"
 #include "wire/node_message.h"
-#include "wire/word.h"
 
 #include <errno.h>
 #include <string.h>
@@ -35,11 +38,10 @@
 #define TELL_MAX       256 /* such messages that wait for the sealer */
 #define PAUSE_MIN      (200 * USEC_PER_MSEC)
 #define PAUSE_MAX      (30 * USEC_PER_SEC)
-#define PATIENCE       (15 * USEC_PER_SEC) /* for a connection, and for its greeting */
+#define PATIENCE       (15 * USEC_PER_SEC) /* for a connection */
 #define SEAL_PAUSE     (2 * USEC_PER_SEC)  /* after the sealer failed */
 #define ACK_PATIENCE   (60 * USEC_PER_SEC)
-#define PROOF_PATIENCE ACK_PATIENCE /* many may come at once, and each seal takes its time */
-#define WORD_MAX       128
+#define PROOF_PATIENCE ACK_PATIENCE /* of either: many may come at once, and a seal takes time */
 #define LINE_BYTES     4096
 #define QUESTIONS_MAX  64 /* being opened */
 
@@ -47,7 +49,7 @@ enum phase_of_link {
     LINK_DOWN,       /* the timer starts the next try */
     LINK_RESOLVING,  /* ... */
     LINK_CONNECTING, /* ... */
-    LINK_GREETING,   /* connected, the word is awaited */
+    LINK_GREETING,   /* connected; reknitd is to prove that it is reknitd */
     LINK_PROVING,    /* the first message is to be sent, or to be answered */
     LINK_UP,
 };
@@ -65,10 +67,9 @@ struct uplink {
     int fd; /* connecting */
     sd_event_source *connected, *timer, *seal_timer;
     usec_t pause;
-    char word[WORD_MAX];
-    char own_word[WORD_LEN]; /* that questions must repeat */
-    size_t opening;          /* questions */
-    uint64_t generation;     /* of the connection: what was sealed for another is not sent */
+    struct greet *greet; /* of the connection */
+    size_t opening;      /* questions */
+    uint64_t generation; /* of the connection: what was sealed for another is not sent */
     uint64_t next;
     bool proof_wanted; /* the first message was not handed to the sealer yet */
     size_t telling;
@@ -106,6 +107,7 @@ static void fall(struct uplink *u, const char *why)
     STR_PRINTF(text, "not connected to reknitd at %s port %s: %s", u->host, u->port, why);
     u->connected = sd_event_source_disable_unref(u->connected);
     closep(&u->fd);
+    u->greet = greet_free(u->greet);
     u->lines = lines_free(u->lines);
     u->phase = LINK_DOWN;
     u->generation++;
@@ -132,14 +134,12 @@ json_t *uplink_envelope(const char *word, const char *node, json_t *body)
 /* m: of the spool; NULL: the body is told once, or never. */
 static json_t *envelope(const struct uplink *u, const struct spool_message *m, json_t *body)
 {
-    json_t *j = uplink_envelope(u->word, u->node, body);
+    json_t *j = uplink_envelope(greet_words(u->greet)->word, u->node, body);
 
     if (m) {
         json_object_set_new(j, "origin", json_integer((json_int_t)m->origin));
         json_object_set_new(j, "id", json_integer((json_int_t)m->number));
     }
-    if (u->phase == LINK_PROVING)
-        json_object_set_new(j, "ask_with", json_string(u->own_word));
     return j;
 }
 
@@ -211,6 +211,11 @@ static void on_sealed(void *ctx, const json_t *answer)
     say_lost(u);
 }
 
+json_t *uplink_sealing(const char *text, const struct greet *g)
+{
+    return json_pack("{s:s, s:I}", "seal", text, "for", (json_int_t)greet_uid(g));
+}
+
 static int ask_to_seal(struct uplink *u, const struct spool_message *m, json_t *body)
 {
     json_t *j = envelope(u, m, body);
@@ -220,7 +225,7 @@ static int ask_to_seal(struct uplink *u, const struct spool_message *m, json_t *
 
     json_decref(j);
     *errand = (struct errand){.u = u, .generation = u->generation, .spooled = m};
-    r = text ? helper_ask(u->sealer, json_pack("{s:s}", "seal", text), on_sealed, errand) : -EINVAL;
+    r = text ? helper_ask(u->sealer, uplink_sealing(text, u->greet), on_sealed, errand) : -EINVAL;
     if (r < 0)
         free(errand);
     return r;
@@ -268,24 +273,12 @@ bool uplink_tell(struct uplink *u, json_t *body)
     return true;
 }
 
-static void on_greeting(struct uplink *u, const json_t *j)
+static void on_greeted(void *ctx, const char *why)
 {
-    const char *word = json_string_value(json_object_get(j, "word"));
-    json_int_t protocol = json_integer_value(json_object_get(j, "reknit"));
-    char other[100];
+    struct uplink *u = ctx;
 
-    if (protocol != 0 && protocol != AGENT_PROTOCOL) {
-        STR_PRINTF(other, "it speaks protocol %lld and this agent %d: one of them is too old",
-                   (long long)protocol, AGENT_PROTOCOL);
-        hang_up(u, other);
-        return;
-    }
-    if (protocol == 0 || !word || !STR_COPY(u->word, word)) {
-        hang_up(u, "whoever answers there is not reknitd");
-        return;
-    }
-    if (word_make(u->own_word) < 0) {
-        hang_up(u, "the kernel has no random numbers");
+    if (why) {
+        hang_up(u, why);
         return;
     }
     u->phase = LINK_PROVING;
@@ -314,18 +307,7 @@ static void on_ack(struct uplink *u, const json_t *j)
     uplink_poke(u);
 }
 
-/* By number, or by the name that its number has here. */
-static bool may_ask(const struct uplink *u, const json_t *answer)
-{
-    json_int_t uid = json_integer_value(json_object_get(answer, "uid"));
-    const char *user = json_string_value(json_object_get(answer, "user"));
-    char number[24];
-
-    STR_PRINTF(number, "%lld", (long long)uid);
-    return uid == 0 || streq(u->asker, number) || (user && streq(u->asker, user));
-}
-
-/* {"v":1,"ask_with":"our word","node":"n7","question":17,...} */
+/* {"v":2,"ask_with":"our word","node":"n7","question":17,...} */
 static void take_question(struct uplink *u, const json_t *answer, const char *text)
 {
     json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
@@ -335,10 +317,10 @@ static void take_question(struct uplink *u, const json_t *answer, const char *te
 
     STR_PRINTF(why, "what reknitd asks was sealed by uid %lld, who may not: see --asker",
                (long long)json_integer_value(json_object_get(answer, "uid")));
-    if (!may_ask(u, answer))
+    if (!greet_is_askers(u->asker, answer))
         say(u, why);
     else if (json_integer_value(json_object_get(j, "v")) != AGENT_PROTOCOL || !word ||
-             !streq(word, u->own_word) || !node || !streq(node, u->node))
+             !streq(word, greet_words(u->greet)->ask_with) || !node || !streq(node, u->node))
         say(u, "what reknitd asks was sealed for another connection");
     else
         u->handlers.asked(u->ctx, j);
@@ -389,7 +371,7 @@ static void on_object(void *ctx, const json_t *j)
     const char *sealed = json_string_value(json_object_get(j, "sealed"));
 
     if (u->phase == LINK_GREETING) {
-        on_greeting(u, j);
+        greet_take(u->greet, j);
     } else if (json_is_integer(json_object_get(j, "ack"))) {
         on_ack(u, j);
     } else if (sealed) {
@@ -411,11 +393,17 @@ static void on_closed(void *ctx)
     fall(u, why);
 }
 
+struct greet_config uplink_greets(const struct uplink *u)
+{
+    return (struct greet_config){.opener = u->resolver, .node = u->node, .asker = u->asker};
+}
+
 static int on_connected(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 {
     static const struct lines_options options = {.line_max = LINE_BYTES, .owed_max = 1024 * 1024};
     static const struct lines_handlers handlers = {.object = on_object, .closed = on_closed};
     struct uplink *u = userdata;
+    struct greet_config greets = uplink_greets(u);
     int r = dial_done(fd);
 
     if (r < 0) {
@@ -425,8 +413,13 @@ static int on_connected(sd_event_source *s, int fd, uint32_t revents, void *user
     u->connected = sd_event_source_disable_unref(u->connected);
     u->lines = lines_new(u->event, fd, fd, &options, &handlers, u);
     u->fd = -1;
+    if (!u->lines) {
+        fall(u, "the event loop takes nothing more");
+        return 0;
+    }
+    u->greet = greet_new(&greets, u->lines, fd, on_greeted, u);
     u->phase = LINK_GREETING;
-    set_timer(u, PATIENCE);
+    set_timer(u, PROOF_PATIENCE);
     return 0;
 }
 
@@ -466,7 +459,8 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
     struct uplink *u = userdata;
 
     if (u->phase != LINK_DOWN) {
-        fall(u, "it does not answer in time");
+        fall(u, u->phase == LINK_GREETING ? "whoever answers there does not prove to be reknitd"
+                                          : "it does not answer in time");
         return 0;
     }
     u->phase = LINK_RESOLVING;
@@ -517,6 +511,7 @@ struct uplink *uplink_free(struct uplink *u)
         return NULL;
     u->phase = LINK_DOWN; /* the answers that are outstanding mean nothing now */
     u->generation++;
+    greet_free(u->greet);
     helper_free(u->sealer);
     helper_free(u->resolver);
     sd_event_source_disable_unref(u->connected);

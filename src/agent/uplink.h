@@ -5,8 +5,8 @@
 /* The way to reknitd: connects, and again with growing pauses; seals and sends what the spool
  * holds, oldest first, and what is only worth telling now. */
 
+#include "agent/greet.h"
 #include "agent/spool.h"
-#include "wire/helper.h"
 
 #include <sys/types.h>
 
@@ -14,7 +14,7 @@ struct uplink_config {
     const char *host, *port; /* of reknitd */
     const char *node;        /* our name */
     const char *const *seal; /* argv of reknit-seal */
-    const char *asker;       /* who else than root may ask: a user's name, or a uid */
+    const char *asker;       /* who else than root is reknitd: a user's name, or a uid */
 };
 
 struct uplink_handlers {
@@ -45,9 +45,12 @@ void uplink_poke(struct uplink *u);
 bool uplink_tell(struct uplink *u, json_t *body);
 
 /* For a further connection, while this one stands: the address that it goes to, "" = it does not
- * stand; what is sealed for another word; and who seals. */
+ * stand; how reknitd is to prove itself there; what is sealed for another word, and the request to
+ * seal it, so that only who was greeted can open it; and who seals. */
 const char *uplink_address(const struct uplink *u);
 json_t *uplink_envelope(const char *word, const char *node, json_t *body);
+struct greet_config uplink_greets(const struct uplink *u);
+json_t *uplink_sealing(const char *text, const struct greet *g);
 struct helper *uplink_sealer(struct uplink *u);
 
 #endif

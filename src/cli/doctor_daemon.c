@@ -163,12 +163,14 @@ static void look_at_agents(struct doctor *d, const json_t *health)
         doctor_row(d, DOCTOR_SKIP, "agents", "run doctor as an operator",
                    "how many reknitd hears of is told to operators only");
     else if (!json_is_true(json_object_get(agents, "listening")))
-        doctor_row(d, DOCTOR_WARN, "agents", "see its log: journalctl -u reknitd",
+        doctor_row(d, DOCTOR_WARN, "agents",
+                   "see its log: journalctl -u reknitd; who has the port: ss -ltnp",
                    "reknitd does not listen for them (yet): %s", d->config->agents.listen);
     else if (number_of(agents, "gone") > 0)
         say_gone(d, agents);
     else if (number_of(agents, "connected") == 0)
-        doctor_row(d, DOCTOR_WARN, "agents", "systemctl status reknit-agent on a node; a firewall?",
+        doctor_row(d, DOCTOR_WARN, "agents",
+                   "systemctl status reknit-agent on a node; its --asker? a firewall?",
                    "reknitd hears of none");
     else
         doctor_row(d, DOCTOR_OK, "agents", NULL, "those of %lld nodes are connected",

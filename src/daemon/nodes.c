@@ -390,10 +390,9 @@ static int ask_for_reader(void *ctx, const char *node, int64_t question, uid_t u
     const struct node_watch *w = ctx;
     int r = w->agents ? agents_ask(w->agents, node, question, uid, gid) : -ENOTCONN;
 
-    return r == -ENOTCONN     ? err_set(e, r, "its agent is not connected")
-           : r == -EOPNOTSUPP ? err_set(e, r, "its agent is too old to have logs read")
-           : r < 0            ? err_set(e, r, "too much is asked at once")
-                              : 0;
+    return r == -ENOTCONN ? err_set(e, r, "its agent is not connected")
+           : r < 0        ? err_set(e, r, "too much is asked at once")
+                          : 0;
 }
 
 struct reading {
@@ -404,7 +403,7 @@ static bool find_reading(void *ctx, const char *node, const struct agent_view *v
 {
     struct reading *q = ctx;
 
-    if (v->connected && v->reads && hostlist_has(q->list, node) &&
+    if (v->connected && hostlist_has(q->list, node) &&
         !(q->other_than && streq(node, q->other_than)))
         q->found = node;
     return !q->found;
@@ -460,13 +459,29 @@ static int hear(struct node_watch *w, struct err *e)
                      : agents_new(w->d->event, &config, &handlers, w, &w->agents, e);
 }
 
+/* Agents give a stranger nothing; but while there is one, we hear nothing. */
+static const char *advice(const struct node_watch *w, int r, char *buf, size_t size)
+{
+    const char *colon = strrchr(w->hearing.listen, ':');
+
+    if (r != -EADDRINUSE)
+        return "";
+    str_printf(buf, size,
+               ": another program has the port: ss -ltnp 'sport = %s' says which; end it. Until "
+               "then agents keep what they have to tell",
+               colon ? colon : "");
+    return buf;
+}
+
 static void listen_now(struct node_watch *w)
 {
     struct err e = {0};
+    char buf[200];
+    int r = hear(w, &e);
 
-    if (hear(w, &e) < 0) {
+    if (r < 0) {
         if (!w->failing)
-            log_error("agents cannot be heard: %s", e.text);
+            log_error("agents cannot be heard: %s%s", e.text, advice(w, r, buf, sizeof(buf)));
         w->failing = true;
         timer_arm(w->timer, mono_us() + RETRY);
         return;

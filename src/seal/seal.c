@@ -5,6 +5,7 @@
  * the agent and reknitd each keep such a process and talk to it in lines of JSON.
  *
  *   {"id":1,"seal":"text"}         {"id":1,"sealed":"MUNGE:..."}
+ *   ... ,"for":998                 ... that nobody but this uid can open, where MUNGE seals
  *   {"id":2,"open":"MUNGE:..."}    {"id":2,"text":"text","uid":0,"from":"10.0.0.7"}
  *   ... ,"names":true              ... ,"user":"root","groups":[0]: what this host knows of it
  *   {"id":3,"resolve":"n7"}        {"id":3,"addresses":["10.0.0.7"]}
@@ -77,14 +78,20 @@ static munge_ctx_t munge_context(const struct sealer_state *s)
     return ctx;
 }
 
-static json_t *seal_munge(const struct sealer_state *s, const char *text)
+/* reader: the only uid that may open it; -1 = any. */
+static json_t *seal_munge(const struct sealer_state *s, const char *text, json_int_t reader)
 {
     munge_ctx_t ctx = munge_context(s);
     _cleanup_(freep) char *cred = NULL;
-    munge_err_t r = munge_encode(&cred, ctx, text, (int)strlen(text));
-    json_t *j = r == EMUNGE_SUCCESS ? json_pack("{s:s}", "sealed", cred)
-                                    : complain(munge_strerror(r), false);
+    munge_err_t r = EMUNGE_SUCCESS;
+    json_t *j;
 
+    if (reader >= 0)
+        r = munge_ctx_set(ctx, MUNGE_OPT_UID_RESTRICTION, (uid_t)reader);
+    if (r == EMUNGE_SUCCESS)
+        r = munge_encode(&cred, ctx, text, (int)strlen(text));
+    j = r == EMUNGE_SUCCESS ? json_pack("{s:s}", "sealed", cred)
+                            : complain(munge_strerror(r), false);
     munge_ctx_destroy(ctx);
     return j;
 }
@@ -120,7 +127,7 @@ static json_t *open_munge(const struct sealer_state *s, const char *cred)
     return j;
 }
 #else
-static json_t *seal_munge(const struct sealer_state *s, const char *text)
+static json_t *seal_munge(const struct sealer_state *s, const char *text, json_int_t reader)
 {
     return complain("this reknit was built without MUNGE", false);
 }
@@ -131,12 +138,13 @@ static json_t *open_munge(const struct sealer_state *s, const char *cred)
 }
 #endif
 
-static json_t *seal(const struct sealer_state *s, const char *text)
+static json_t *seal(const struct sealer_state *s, const json_t *request, const char *text)
 {
+    const json_t *reader = json_object_get(request, "for");
     _cleanup_(freep) char *sealed = NULL;
 
     if (!s->key)
-        return seal_munge(s, text);
+        return seal_munge(s, text, json_is_integer(reader) ? json_integer_value(reader) : -1);
     sealed = key_seal(s->key, text, now_us());
     return json_pack("{s:s}", "sealed", sealed);
 }
@@ -207,7 +215,7 @@ static json_t *answer(const struct sealer_state *s, const json_t *request)
     const char *text;
 
     if ((text = json_string_value(json_object_get(request, "seal"))))
-        return seal(s, text);
+        return seal(s, request, text);
     if ((text = json_string_value(json_object_get(request, "open"))))
         return open_named(s, request, text);
     if ((text = json_string_value(json_object_get(request, "resolve"))))

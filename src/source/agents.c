@@ -11,8 +11,13 @@
  * would come for ever. An ack speaks for all before it, so one that is not safe holds the others
  * up.
  *
- * Anybody may connect. Until its first message is believed a connection may send no other, has
- * little time for it, and few others from its address beside it.
+ * Anybody may connect, and have our greeting sealed, by which an agent knows us (wire/greeting.h).
+ * Until its first message is believed a connection may send no other, has little time for it, and
+ * few others from its address beside it: of too many the oldest is dropped, one that did not even
+ * greet us before others, and never the new one, or who holds some would keep a node's agent out.
+ * What root opened, by its port, does not count with what a node's users did. For others than
+ * root a reknit-seal of its own seals and opens until they are believed, so that strangers do not
+ * hold the nodes up.
  *
  * Nobody's clock is trusted to agree with ours, and any may be set while we run. So each heartbeat,
  * which is the first message of a connection, shows how far the node's clock is from our monotonic
@@ -39,14 +44,15 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "wire/greeting.h"
 #include "wire/helper.h"
 #include "wire/lines.h"
-#include "wire/word.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -55,7 +61,8 @@
 #define PENDING_MAX    512   /* being opened, of one connection */
 #define OPEN_MAX       1024  /* not safe yet, of one node */
 #define ORIGINS_MAX    8     /* of one node; a spool has one for each start of its agent */
-#define PROVE_PATIENCE (10 * USEC_PER_SEC) /* for the first message */
+#define GREET_PATIENCE (10 * USEC_PER_SEC) /* for its greeting */
+#define PROVE_PATIENCE (60 * USEC_PER_SEC) /* and then for the first message: seals take time */
 #define ADDRESSES_FOR  (300 * USEC_PER_SEC)
 #define LOOK_UP_AGAIN  (30 * USEC_PER_SEC) /* after it failed */
 #define ADDRESSES_MAX  16
@@ -95,14 +102,15 @@ struct connection {
     struct agents *agents;
     struct lines *lines; /* NULL = lost */
     struct node *node;   /* NULL = none has been proven yet */
-    char word[WORD_LEN];
-    char ask_with[WORD_LEN]; /* what is asked of the agent repeats it; "" = it takes no questions */
+    struct greeting words;
     char peer[ADDRESS_LEN];
+    bool by_root; /* it comes from a port that others may not use, where they may not */
+    enum { STAGE_HELLO, STAGE_SEALING, STAGE_GREETED } stage;
     size_t pending;   /* answers that are outstanding */
     size_t resolving; /* ... of them for addresses */
     bool spoke, refused;
     bool full;                 /* there was no room for a message of it */
-    sd_event_source *deadline; /* for the first message */
+    sd_event_source *deadline; /* for its greeting, then for the first message */
 };
 
 struct agents {
@@ -110,6 +118,7 @@ struct agents {
     struct agents_handlers handlers;
     void *ctx;
     struct helper *opener, *resolver;
+    struct helper *greeter; /* seals and opens for strangers */
     int fd;
     struct acceptor *acceptor;
     VEC(struct connection *) connections;
@@ -193,11 +202,6 @@ static void drop(struct connection *c)
     free_when_done(c);
 }
 
-static void on_closed(void *ctx)
-{
-    drop(ctx);
-}
-
 static void refuse(struct connection *c, const char *why)
 {
     struct agents *a = c->agents;
@@ -222,7 +226,6 @@ static void prove(struct connection *c, struct node *n)
     c->node = n;
     n->connection = c;
     n->view.connected = true;
-    n->view.reads = c->ask_with[0] != '\0';
     if (old)
         lines_close(old->lines);
     else
@@ -395,14 +398,6 @@ static bool become_reader(struct connection *c, const struct node *n, const json
     return true;
 }
 
-static void learn_word(struct connection *c, const json_t *message)
-{
-    const char *word = json_string_value(json_object_get(message, "ask_with"));
-
-    if (!word || !STR_COPY(c->ask_with, word))
-        c->ask_with[0] = '\0';
-}
-
 static void accept_message(struct connection *c, struct node *n, const json_t *message)
 {
     int64_t origin = json_integer_value(json_object_get(message, "origin"));
@@ -411,10 +406,8 @@ static void accept_message(struct connection *c, struct node *n, const json_t *m
 
     if (become_reader(c, n, body))
         return;
-    if (!c->node) {
-        learn_word(c, message);
+    if (!c->node)
         prove(c, n);
-    }
     if (id > 0)
         accept_spooled(c, n, origin, id, body);
     else
@@ -549,7 +542,7 @@ static void take_opened(struct connection *c, const json_t *answer)
         refuse(c, "a message that was not sealed by root");
     else if (protocol != AGENT_PROTOCOL)
         refuse(c, other);
-    else if (!word || !streq(word, c->word))
+    else if (!word || !streq(word, c->words.word))
         refuse(c, "a message that was sealed for another connection");
     else if (!name || !name[0] || !streq(name, clean) || (c->node && !streq(name, c->node->name)))
         refuse(c, "a message of another node, or of none");
@@ -581,25 +574,113 @@ static void on_opened(void *ctx, const json_t *answer)
     free_when_done(c);
 }
 
-static void on_object(void *ctx, const json_t *j)
+static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata)
+{
+    struct connection *c = userdata;
+
+    refuse(c, "it says nothing");
+    return 0;
+}
+
+static int set_deadline(struct connection *c, usec_t in)
+{
+    return sd_event_add_time_relative(c->agents->event, &c->deadline, CLOCK_MONOTONIC, (uint64_t)in,
+                                      0, on_deadline, c);
+}
+
+static struct helper *sealer_for(const struct connection *c)
+{
+    return c->node || c->by_root ? c->agents->opener : c->agents->greeter;
+}
+
+static void on_greeting_sealed(void *ctx, const json_t *answer)
 {
     struct connection *c = ctx;
-    const char *sealed = json_string_value(json_object_get(j, "sealed"));
+    const char *sealed = json_string_value(json_object_get(answer, "sealed"));
+    const char *error = json_string_value(json_object_get(answer, "error"));
+    char why[160];
 
-    if (c->refused)
+    c->pending--;
+    STR_PRINTF(why, "reknitd cannot seal its greeting: %s",
+               error ? error : "reknit-seal does not answer");
+    if (c->lines && !c->refused && !sealed) {
+        refuse(c, why);
+    } else if (c->lines && !c->refused) {
+        c->stage = STAGE_GREETED;
+        lines_send(c->lines, json_pack("{s:s}", "sealed", sealed));
+        set_deadline(c, PROVE_PATIENCE);
+    }
+    free_when_done(c);
+}
+
+/* Agents are root, and nobody else needs to open it. */
+static void take_hello(struct connection *c, const json_t *j)
+{
+    _cleanup_(freep) char *text = NULL;
+    json_t *greeting;
+    struct err e;
+
+    if (greeting_take_hello(j, &c->words, &e) < 0) {
+        refuse(c, e.text);
         return;
-    c->deadline = sd_event_source_disable_unref(c->deadline);
+    }
+    greeting = greeting_to_seal(&c->words);
+    text = json_dumps(greeting, JSON_COMPACT);
+    json_decref(greeting);
+    c->stage = STAGE_SEALING;
+    if (!text || helper_ask(sealer_for(c), json_pack("{s:s, s:i}", "seal", text, "for", 0),
+                            on_greeting_sealed, c) < 0)
+        refuse(c, "too much to seal: come again");
+    else
+        c->pending++;
+}
+
+static void take_sealed(struct connection *c, const json_t *j)
+{
+    const char *sealed = json_string_value(json_object_get(j, "sealed"));
+    struct helper *opener = sealer_for(c);
+
     if (!sealed)
         refuse(c, "no sealed message");
     else if (!c->node && c->spoke)
         refuse(c, "a second message before the first was answered");
     else if (c->pending >= PENDING_MAX)
         refuse(c, "too much at once");
-    else if (helper_ask(c->agents->opener, json_pack("{s:s}", "open", sealed), on_opened, c) < 0)
+    else if (helper_ask(opener, json_pack("{s:s}", "open", sealed), on_opened, c) < 0)
         refuse(c, "too much to open: come again");
     else
         c->pending++;
     c->spoke = true;
+}
+
+static void on_object(void *ctx, const json_t *j)
+{
+    struct connection *c = ctx;
+
+    if (c->refused)
+        return;
+    c->deadline = sd_event_source_disable_unref(c->deadline);
+    if (c->stage == STAGE_HELLO)
+        take_hello(c, j);
+    else if (c->stage == STAGE_SEALING)
+        refuse(c, "a message before it was greeted");
+    else
+        take_sealed(c, j);
+}
+
+/* An agent that does not want us says nothing to us, but in its own log. One that was made before
+ * agents greeted leaves at our protocol's number. */
+static void on_closed(void *ctx)
+{
+    struct connection *c = ctx;
+    struct agents *a = c->agents;
+
+    if (!c->spoke && !c->refused && a->handlers.refused)
+        a->handlers.refused(a->ctx, c->peer,
+                            c->stage == STAGE_HELLO
+                                ? "it left without a greeting: an agent that is too old does so"
+                                : "it does not take us for reknitd: its own log says why");
+    drop(c);
 }
 
 static void on_bad(void *ctx, const char *text)
@@ -610,16 +691,8 @@ static void on_bad(void *ctx, const char *text)
         refuse(c, text);
 }
 
-static int on_deadline(sd_event_source *s, uint64_t usec, void *userdata)
-{
-    struct connection *c = userdata;
-
-    refuse(c, "it says nothing");
-    return 0;
-}
-
 /* Takes fd over. */
-static void add_connection(struct agents *a, int fd, const char *peer)
+static void add_connection(struct agents *a, int fd, const char *peer, bool by_root)
 {
     static const struct lines_options options = {.line_max = LINE_BYTES, .owed_max = 65536};
     static const struct lines_handlers handlers = {
@@ -628,28 +701,43 @@ static void add_connection(struct agents *a, int fd, const char *peer)
     int on = 1;
 
     c->agents = a;
+    c->by_root = by_root;
     STR_COPY(c->peer, peer);
+    greeting_place(fd, true, c->words.at);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     c->lines = lines_new(a->event, fd, fd, &options, &handlers, c);
-    if (!c->lines || word_make(c->word) < 0 ||
-        sd_event_add_time_relative(a->event, &c->deadline, CLOCK_MONOTONIC, PROVE_PATIENCE, 0,
-                                   on_deadline, c) < 0) {
+    if (!c->lines || word_make(c->words.word) < 0 || set_deadline(c, GREET_PATIENCE) < 0) {
         c->lines = lines_free(c->lines);
         free(c);
         return;
     }
     *VEC_PUSH(&a->connections) = c;
-    lines_send(c->lines, json_pack("{s:i, s:s}", "reknit", AGENT_PROTOCOL, "word", c->word));
+    lines_send(c->lines, json_pack("{s:i, s:s}", "reknit", AGENT_PROTOCOL, "word", c->words.word));
 }
 
-static bool is_crowded(const struct agents *a, const char *peer)
+/* The oldest connection that has not proven anything, of those that did not greet us if there is
+ * one; NULL = all have. peer: from there, and of the same kind; NULL = from anywhere. */
+static struct connection *find_oldest_stranger(const struct agents *a, const char *peer,
+                                               bool by_root, size_t *ret_count)
 {
-    unsigned n = 0;
+    struct connection *oldest = NULL;
 
-    VEC_FOREACH (&a->connections, c)
-        n += !(*c)->node && streq((*c)->peer, peer);
-    return n >= AGENTS_UNPROVEN_MAX;
+    *ret_count = 0;
+    VEC_FOREACH (&a->connections, c) {
+        if ((*c)->node || (peer && ((*c)->by_root != by_root || !streq((*c)->peer, peer))))
+            continue;
+        (*ret_count)++;
+        if (!oldest || (oldest->stage != STAGE_HELLO && (*c)->stage == STAGE_HELLO))
+            oldest = *c;
+    }
+    return oldest;
+}
+
+static void shed(struct connection *c, const char *why)
+{
+    refuse(c, why);
+    drop(c);
 }
 
 /* Takes fd over. */
@@ -661,22 +749,37 @@ static void turn_away(struct agents *a, int fd, const char *peer, const char *wh
         a->handlers.refused(a->ctx, peer, why);
 }
 
+/* Takes fd over. */
+static void make_room(struct agents *a, int fd, const char *peer, bool by_root)
+{
+    size_t n;
+    struct connection *oldest = find_oldest_stranger(a, peer, by_root, &n);
+
+    if (n >= (by_root ? AGENTS_UNPROVEN_OF_ROOT_MAX : AGENTS_UNPROVEN_MAX))
+        shed(oldest, "too many connections from there have proven nothing yet");
+    else if (a->connections.n >= AGENTS_MAX && (oldest = find_oldest_stranger(a, NULL, 0, &n)))
+        shed(oldest, "there are too many connections");
+    if (a->connections.n >= AGENTS_MAX)
+        turn_away(a, fd, peer, "there are too many connections");
+    else
+        add_connection(a, fd, peer, by_root);
+}
+
 static void on_connection(void *ctx, int fd, const struct sockaddr *from, socklen_t len)
 {
     struct agents *a = ctx;
-    char peer[ADDRESS_LEN];
+    char peer[ADDRESS_LEN], port[8];
     const char *plain = peer;
+    long long number = 0;
 
-    if (getnameinfo(from, len, peer, sizeof(peer), NULL, 0, NI_NUMERICHOST) != 0)
+    if (getnameinfo(from, len, peer, sizeof(peer), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         STR_COPY(peer, "?");
+    else
+        str_to_i64(port, &number);
     if (str_startswith(peer, "::ffff:")) /* IPv4 on a socket for both */
         plain += strlen("::ffff:");
-    if (a->connections.n >= AGENTS_MAX)
-        turn_away(a, fd, plain, "there are too many connections");
-    else if (is_crowded(a, plain))
-        turn_away(a, fd, plain, "too many connections from there have proven nothing yet");
-    else
-        add_connection(a, fd, plain);
+    make_room(a, fd, plain, number > 0 && number < IPPORT_RESERVED);
 }
 
 /* "1.2.3.4:5", "[::]:5" */
@@ -717,6 +820,7 @@ static void stop_listening(struct agents *a)
     while (a->connections.n > 0)
         drop(a->connections.v[a->connections.n - 1]);
     a->opener = helper_free(a->opener); /* frees what waits for it */
+    a->greeter = helper_free(a->greeter);
     a->resolver = helper_free(a->resolver);
     a->ending = false;
 }
@@ -727,9 +831,10 @@ int agents_move(struct agents *a, const struct agents_config *config, struct err
 
     stop_listening(a);
     a->opener = helper_new(a->event, config->seal, HELPER_PATIENCE);
+    a->greeter = helper_new(a->event, config->seal, HELPER_PATIENCE);
     a->resolver = helper_new(a->event, config->seal, HELPER_PATIENCE);
     r = listen_there(a, config->listen, e);
-    if (r == 0 && (!a->opener || !a->resolver ||
+    if (r == 0 && (!a->opener || !a->greeter || !a->resolver ||
                    acceptor_new(a->event, a->fd, on_connection, a, &a->acceptor) < 0))
         r = err_set(e, -ENOMEM, "the event loop refuses");
     return r;
@@ -794,7 +899,7 @@ static void on_question_sealed(void *ctx, const json_t *answer)
         ;
     else if (!sealed)
         a->handlers.reader(a->ctx, q->node, q->question, -1, "what it is asked cannot be sealed");
-    else if (!c || !c->lines || !streq(c->ask_with, q->ask_with))
+    else if (!c || !c->lines || !streq(c->words.ask_with, q->ask_with))
         a->handlers.reader(a->ctx, q->node, q->question, -1, "its agent is not connected");
     else
         lines_send(c->lines, json_pack("{s:s}", "sealed", sealed));
@@ -812,10 +917,9 @@ int agents_ask(struct agents *a, const char *node, int64_t question, uid_t uid, 
 
     if (!c || !c->lines)
         return -ENOTCONN;
-    if (!*c->ask_with)
-        return -EOPNOTSUPP;
-    j = json_pack("{s:i,s:s,s:s,s:I,s:{s:I}}", "v", AGENT_PROTOCOL, "ask_with", c->ask_with, "node",
-                  n->name, "question", (json_int_t)question, "reader", "uid", (json_int_t)uid);
+    j = json_pack("{s:i,s:s,s:s,s:I,s:{s:I}}", "v", AGENT_PROTOCOL, "ask_with", c->words.ask_with,
+                  "node", n->name, "question", (json_int_t)question, "reader", "uid",
+                  (json_int_t)uid);
     if (gid != (gid_t)-1)
         json_object_set_new(json_object_get(j, "reader"), "gid", json_integer(gid));
     text = json_dumps(j, JSON_COMPACT);
@@ -823,8 +927,9 @@ int agents_ask(struct agents *a, const char *node, int64_t question, uid_t uid, 
     q = xnew(struct asking);
     *q = (struct asking){.agents = a, .question = question};
     STR_COPY(q->node, n->name);
-    STR_COPY(q->ask_with, c->ask_with);
-    r = helper_ask(a->opener, json_pack("{s:s}", "seal", text), on_question_sealed, q);
+    STR_COPY(q->ask_with, c->words.ask_with);
+    r = helper_ask(a->opener, json_pack("{s:s, s:i}", "seal", text, "for", 0), on_question_sealed,
+                   q);
     if (r < 0)
         free(q);
     return r;

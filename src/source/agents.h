@@ -9,8 +9,11 @@
 
 #include <systemd/sd-event.h>
 
-#define AGENTS_MAX          20000 /* nodes, and connections */
-#define AGENTS_UNPROVEN_MAX 32    /* connections from one address */
+#define AGENTS_MAX 20000 /* nodes, and connections */
+/* Connections from one address that have proven nothing yet: the oldest is dropped for a new one.
+ * Of root: from a port below 1024. */
+#define AGENTS_UNPROVEN_MAX         32
+#define AGENTS_UNPROVEN_OF_ROOT_MAX 128
 
 struct agents_config {
     const char *listen;      /* "ADDRESS:PORT", numbers; "[::]:PORT" for all of both kinds */
@@ -53,9 +56,9 @@ struct agents_counts {
 };
 
 struct agent_view {
-    bool connected, reads; /* reads: can start readers of logs */
-    usec_t heard_us;       /* our monotonic clock, of the last message; 0 = never */
-    usec_t behind_us;      /* our clock less the node's, when the last heartbeat came */
+    bool connected;
+    usec_t heard_us;  /* our monotonic clock, of the last message; 0 = never */
+    usec_t behind_us; /* our clock less the node's, when the last heartbeat came */
     struct node_heartbeat heartbeat;
 };
 
@@ -70,8 +73,7 @@ struct agents *agents_free(struct agents *a);
 int agents_move(struct agents *a, const struct agents_config *c, struct err *e);
 
 /* That a reader of logs is started on that node, as that user. The answer may never come.
- * -ENOTCONN: its agent is not connected; -EOPNOTSUPP: it is too old for that; -ENOBUFS. gid: where
- * the node does not know the uid. */
+ * -ENOTCONN: its agent is not connected; -ENOBUFS. gid: where the node does not know the uid. */
 int agents_ask(struct agents *a, const char *node, int64_t question, uid_t uid, gid_t gid);
 
 void agents_done(struct agents *a, const struct agent_receipt *r);

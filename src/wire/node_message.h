@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <sys/types.h>
 
-#define AGENT_PROTOCOL 1 /* "reknit" of the greeting, "v" of what is sealed */
+#define AGENT_PROTOCOL 2 /* "reknit" of a greeting, "v" of what is sealed; of datagrams it is 1 */
 
 #define NODE_STEP_LEN          16   /* "0", "batch", "extern", "interactive" */
 #define NODE_PATH_LEN          1024 /* of a file that is told; one of a longer path is not */

@@ -14,6 +14,7 @@ import cluster as cluster_module
 import pytest
 from cluster import Cluster, await_true
 from conftest import REKNIT, TOP
+from greeting import greet_reknitd, greeting_of, seal
 from running import Lines
 from stepd import STEPD
 
@@ -281,15 +282,13 @@ class Impostor:
     def __init__(self, place, port, user=None):
         self.place, self.user = place, user
         self.file = socket.create_connection(("127.0.0.1", port)).makefile("rw")
-        self.word = json.loads(self.file.readline())["word"]
+        self.word = greet_reknitd(self.file)
 
     def seal(self, node="n1", number=1, **members):
         body = {"v": 1, "kind": "gone", "job": 13, "restart": 0, "uid": 1000, "node": node, "time": 1}
-        text = json.dumps({"v": 1, "word": self.word, "node": node, "origin": 1, "id": number, "body": body, **members})
+        text = json.dumps({"v": 2, "word": self.word, "node": node, "origin": 1, "id": number, "body": body, **members})
         ids = {} if self.user is None else {"user": self.user, "group": self.user, "extra_groups": []}
-        done = subprocess.run([str(SEAL.resolve()), *map(str, self.place.seal)], text=True, capture_output=True, check=True,
-                              input=json.dumps({"seal": text}) + "\n", cwd="/", **ids)
-        return json.loads(done.stdout)["sealed"]
+        return seal(SEAL.resolve(), self.place.seal, {"seal": text}, **ids)["sealed"]
 
     def say(self, sealed):
         self.file.write(json.dumps({"sealed": sealed}) + "\n")
@@ -307,7 +306,7 @@ def test_who_is_believed(place):
     for impostor, members, why in (
         (Impostor(place, listener.port, user=1), {}, "not sealed by root"),
         (Impostor(place, listener.port), {"word": root.word}, "another connection"),
-        (Impostor(place, listener.port), {"v": 2}, "it speaks protocol 2 and reknitd 1"),
+        (Impostor(place, listener.port), {"v": 3}, "it speaks protocol 3 and reknitd 2"),
         (Impostor(place, listener.port), {"node": ""}, "of another node, or of none"),
         (Impostor(place, listener.port), {"node": "n\n1"}, "of another node, or of none"),
         (Impostor(place, listener.port), {"node": "stranger"}, "that the scheduler does not have"),
@@ -328,10 +327,141 @@ def test_a_reknitd_of_another_protocol_is_told_nothing(place):
         agent = place.agent(server.getsockname()[1])
         there, _ = server.accept()
         with there:
-            there.sendall(b'{"reknit":2,"word":"6f1c"}\n')
-            agent.err.expect("it speaks protocol 2 and this agent 1")
+            there.sendall(b'{"reknit":1,"word":"6f1c"}\n')  # as one that is older did
+            agent.err.expect("it speaks protocol 1 and this side 2: one of them is too old")
             there.settimeout(10)
             assert there.recv(100) == b""
+
+
+def test_an_agent_of_an_older_protocol_is_seen(place):
+    """It leaves at the number in the greeting, and says so in its own log."""
+    listener = place.listener()
+    with socket.create_connection(("127.0.0.1", listener.port)) as s:
+        assert json.loads(s.makefile().readline())["reknit"] == 2
+    listener.out.expect("it left without a greeting: an agent that is too old does so")
+
+
+class FalseReknitd:
+    """Listens where reknitd should, and does what it can to be told something. It is a user of the host, so its
+    seals are that user's."""
+
+    def __init__(self, place, port):
+        self.place, self.server, self.heard = place, socket.create_server(("127.0.0.1", port)), b""
+        self.server.settimeout(20)
+
+    def meet(self, answer):
+        """The next connection: answer() gives the lines that follow the agent's greeting; then it acknowledges all
+        there is, until the agent leaves."""
+        there, _ = self.server.accept()
+        with there:
+            there.settimeout(20)
+            there.sendall(b'{"reknit":2,"word":"f00dfeed"}\n')
+            line = there.makefile("rb").readline()
+            self.heard += line
+            try:
+                there.sendall(b"".join(json.dumps(a).encode() + b"\n" for a in answer(there, json.loads(line))))
+                while data := there.recv(65536):
+                    self.heard += data
+            except ConnectionError:
+                pass
+
+    def close(self):
+        self.server.close()
+
+
+@pytest.mark.parametrize("sealed_by", ["munge", "key"])
+def test_a_false_reknitd_is_told_nothing_and_nothing_is_dropped_for_it(place, sealed_by):
+    if sealed_by == "munge":
+        place.munge()
+    listener = place.listener()
+    port, passed_on = listener.port, []
+    agent = place.agent(port, "n1", "--heartbeat", "200ms")
+    listener.out.expect("alive")
+    listener.close()
+    false = FalseReknitd(place, port)
+    for job in range(1, 21):
+        place.exit(job)
+    origins = set()
+    await_true("the spool", lambda: len((place.folder / "spool").read_text().splitlines()) > 20, 10, 0.02)
+    origins = {int(line.split()[0]) for line in (place.folder / "spool").read_text().splitlines()[1:]}
+    acks = [{"ack": 100, "origin": o} for o in origins]
+
+    def own_seal(there, hello, **members):
+        """With MUNGE anybody's; of the key, another one."""
+        text, ids = greeting_of(there, "f00dfeed", hello, **members), {"user": 1, "group": 1, "extra_groups": []}
+        options = place.seal
+        if sealed_by == "key":
+            options, ids = ["--key", place.folder / "other.key"], {}
+            options[1].touch(0o600)
+            options[1].write_bytes(b"x" * 64)
+        return [{"sealed": seal(SEAL.resolve(), options, {"seal": text}, **ids)["sealed"]}]
+
+    def passed(there, hello):
+        """The true reknitd, elsewhere, seals whatever word it is given: for where it is itself."""
+        other = place.listener()
+        passed_on.append(other)
+        with socket.create_connection(("127.0.0.1", other.port)) as s:
+            file = s.makefile("rw")
+            word = json.loads(file.readline())["word"]
+            file.write(json.dumps(hello) + "\n")
+            file.flush()
+            return [json.loads(file.readline()) | {"word": word}]
+
+    for answer in (lambda there, hello: acks,
+                   lambda there, hello: [{"sealed": "nonsense"}, *acks],
+                   lambda there, hello: own_seal(there, hello) + acks,
+                   lambda there, hello: passed(there, hello) + acks):
+        false.meet(answer)
+    agent.err.expect("whoever answers there is not reknitd")
+    false.close()
+    told = [json.loads(line) for line in false.heard.splitlines()]
+    assert len(told) == 4 and all(t.keys() == {"reknit", "ask_with", "node"} for t in told)
+    listener = place.listener(port=port)
+    assert await_jobs(listener, 20, 60) == list(range(1, 21))
+
+
+def test_what_an_agent_seals_is_for_reknitd_alone(place):
+    """Who reads along on a host can open neither side's credentials."""
+    place.munge()
+    for reader, user, ok in ((0, 1, False), (1, 0, False), (1, 1, True)):
+        sealed = seal(SEAL.resolve(), place.seal, {"seal": "text", "for": reader})["sealed"]
+        opened = seal(SEAL.resolve(), place.seal, {"open": sealed}, user=user, group=user, extra_groups=[])
+        assert (opened.get("text") == "text") == ok, opened
+
+
+def test_strangers_on_a_node_keep_its_agent_from_nothing(place):
+    """More of them than may wait, who come again whenever they are dropped, and greet as an agent does."""
+    listener = place.listener()
+    script = (
+        "import select, socket, sys\n"
+        "def connect():\n"
+        "    s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+        "    s.sendall(b'{\"reknit\":2,\"ask_with\":\"x\",\"node\":\"n1\"}\\n')\n"
+        "    poll.register(s, select.POLLIN)\n"
+        "    held[s.fileno()] = s\n"
+        "poll, held = select.poll(), {}\n"
+        "for _ in range(40): connect()\n"
+        "print('held', flush=True)\n"
+        "while True:\n"
+        "    for fd, _ in poll.poll():\n"
+        "        try: data = held[fd].recv(65536)\n"
+        "        except OSError: data = b''\n"
+        "        if not data:\n"
+        "            poll.unregister(fd)\n"
+        "            held.pop(fd).close()\n"
+        "            connect()\n")
+    strangers = place.start("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c",
+                            script, listener.port)
+    strangers.out.expect("held")
+    agent = place.agent(listener.port, "n1", "--heartbeat", "200ms")
+    place.ready()
+    for job in range(1, 4):  # again and again, with what is new
+        agent.err.expect("connected to reknitd")
+        place.exit(job)
+        assert await_jobs(listener, job) == list(range(1, job + 1))
+        agent.close()
+        agent = place.agent(listener.port, "n1", "--heartbeat", "200ms")
+    strangers.process.kill()
 
 
 def test_another_key_is_refused(place):
@@ -341,7 +471,8 @@ def test_another_key_is_refused(place):
     place.key.chmod(0o600)
     place.seal = ["--key", place.key]
     agent = place.agent(listener.port)
-    agent.err.expect("refuses us: sealed with another key")
+    agent.err.expect("does not prove to be reknitd: its greeting cannot be opened: sealed with another key")
+    listener.out.expect("it does not take us for reknitd")
     listener.out.expect('"from":"127.0.0.1"')
 
 
@@ -355,15 +486,14 @@ def test_the_address_must_be_the_nodes(place):
 
 
 def test_who_proves_nothing_gets_little(place):
-    """Few connections from one address, and one message, until it was believed."""
+    """Few connections from one address, of which the oldest go, and one message, until it was believed."""
     listener = place.listener()
-    strangers = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(40)]
-    answers = [s.makefile().readline() for s in strangers]
-    assert (answers.count(""), sum("word" in a for a in answers)) == (8, 32)
+    strangers = [socket.create_connection(("127.0.0.1", listener.port)).makefile() for _ in range(40)]
+    assert all("word" in s.readline() for s in strangers)
+    for s in strangers[:8]:
+        assert "too many connections from there" in s.readline() and s.readline() == ""
     for s in strangers:
         s.close()
-    await_true("them to be forgotten", lambda: "word" in socket.create_connection(
-        ("127.0.0.1", listener.port)).makefile().readline(), 10, 0.05)
     hasty = Impostor(place, listener.port)
     one, two = hasty.seal(), hasty.seal(number=2)
     hasty.file.write(json.dumps({"sealed": one}) + "\n" + json.dumps({"sealed": two}) + "\n")

@@ -7,10 +7,10 @@ import os
 import select
 import signal
 import socket
-import subprocess
 
 import pytest
 from conftest import REKNIT
+from greeting import greeting_of, seal
 from reading import Talk
 from running import children, comm, kill_quietly
 from stepd import STEPD
@@ -33,8 +33,8 @@ class Reknitd:
         self.connect()
 
     def connect(self):
-        self.file, envelope = self.greet()
-        self.word = envelope["ask_with"]
+        self.file, _ = self.greet()
+        self.word = self.hello["ask_with"]
         self.say({"ack": 0, "origin": 0})
         self.agent.err.expect("connected to reknitd")
 
@@ -43,7 +43,10 @@ class Reknitd:
         connection = self.server.accept()[0]
         connection.settimeout(20)
         file = connection.makefile("rwb", buffering=0)
-        file.write(b'{"reknit":1,"word":"w1"}\n')
+        file.write(b'{"reknit":2,"word":"w1"}\n')
+        self.hello = json.loads(file.readline())
+        greeting = self.seal(seal=greeting_of(connection, "w1", self.hello))
+        file.write(json.dumps({"sealed": greeting["sealed"]}).encode() + b"\n")
         sealed = json.loads(file.readline())["sealed"]
         return file, json.loads(self.seal(open=sealed)["text"])
 
@@ -51,12 +54,10 @@ class Reknitd:
         self.file.write(json.dumps(message).encode() + b"\n")
 
     def seal(self, options=None, user=None, **request):
-        done = subprocess.run([SEAL, *(options or self.place.seal)], text=True, capture_output=True, check=True, user=user,
-                              input=json.dumps(request) + "\n")
-        return json.loads(done.stdout)
+        return seal(SEAL.resolve(), options or self.place.seal, request, user=user)
 
     def question(self, number=17, options=None, user=None, **members):
-        text = {"v": 1, "ask_with": self.word, "node": self.node, "question": number, "reader": {"uid": UID}, **members}
+        text = {"v": 2, "ask_with": self.word, "node": self.node, "question": number, "reader": {"uid": UID}, **members}
         return {"sealed": self.seal(options, user, seal=json.dumps(text))["sealed"]}
 
     def ask(self, *args, **kwargs):
@@ -129,7 +130,7 @@ def test_a_false_reknitd_is_given_nothing(place, site):  # noqa: F811
     daemon.ask(2, options=["--key", other])
     daemon.ask(3, node="another")
     daemon.ask(4, ask_with="")
-    daemon.ask(5, v=2)
+    daemon.ask(5, v=3)
     daemon.say({"question": 6, "reader": {"uid": UID}})
     daemon.say({"sealed": "x" * 3000})
     daemon.ask(7, reader={"uid": -1})

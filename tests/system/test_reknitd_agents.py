@@ -12,6 +12,7 @@ import pytest
 from api_daemon import Daemon, wait_for
 from conftest import REKNIT
 from fake_adapter import World
+from greeting import greet_reknitd
 from reknitd import Journal
 
 SEAL = REKNIT.parent / "reknit-seal"
@@ -31,7 +32,7 @@ class Node:
     def __init__(self, place, name):
         self.place, self.name = place, name
         self.file = wait_for(self.connect, lambda: place.daemon.log()[-2000:])
-        self.word = json.loads(self.file.readline())["word"]
+        self.word = greet_reknitd(self.file, name)
         assert self.say("alive", 0, version="1", dropped=0, refused=0, watched=0) == {"ack": 0, "origin": 0}
 
     def connect(self):
@@ -42,7 +43,7 @@ class Node:
 
     def send(self, kind, number, **members):
         body = {"v": 1, "kind": kind, "node": self.name, "time": int(time.time() * 1e6), "uid": 1000, **members}
-        text = json.dumps({"v": 1, "word": self.word, "node": self.name, "origin": 7 if number else 0, "id": number,
+        text = json.dumps({"v": 2, "word": self.word, "node": self.name, "origin": 7 if number else 0, "id": number,
                            "body": body})
         done = subprocess.run([SEAL, "--key", self.place.key], text=True, capture_output=True, check=True,
                               input=json.dumps({"seal": text}) + "\n")
@@ -318,3 +319,14 @@ def test_a_log_is_read_on_after_a_restart_whoever_tells_of_it(place, world, tmp_
     Node(place, "n1").say("logs", 0, job=int(job), restart=0, paths=[str(new)])
     wait_for(lambda: len(place.causes(job)) == 3, lambda: place.journal.story(job))
     assert place.causes(job).count("gpu-hardware") == 1
+
+
+def test_a_stranger_who_has_the_port_is_told_of(place):
+    """With what to do; and once he is gone, agents are heard."""
+    place.kill()
+    with socket.create_server(("127.0.0.1", place.port)):
+        place.daemon.start()
+        wait_for(lambda: "another program has the port" in place.daemon.log(), lambda: place.daemon.log()[-2000:])
+        assert f"ss -ltnp 'sport = :{place.port}'" in place.daemon.log()
+    place.await_listening(2)
+    assert Node(place, "n1").alive() == {"ack": 0, "origin": 0}

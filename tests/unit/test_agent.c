@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What nodes say, the spool, and the shared key. */
+/* What nodes say, how connections begin, the spool, and the shared key. */
 
 #include "seal/key.h"
 #include "agent/kin.h"
 #include "agent/spool.h"
 #include "base/alloc.h"
 #include "base/str.h"
+#include "wire/greeting.h"
 #include "wire/node_message.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
@@ -178,6 +181,70 @@ static void test_as_many_logs_as_fit_a_message(void **state)
     }
     snprintf(text, sizeof(text), LOGS("\"paths\":[\"/%0*d\"]"), NODE_PATH_LEN - 1, 0);
     assert_int_equal(parse(text, &m), -EBADMSG);
+}
+
+static const struct greeting greeting = {
+    .word = "w7", .ask_with = "a1", .node = "n7", .at = "10.0.0.1 port 6821"};
+
+#define SEALED(v, greeting, ask_with, node, at)                                                    \
+    "{\"v\":" v ",\"greeting\":\"" greeting "\",\"ask_with\":\"" ask_with "\",\"node\":\"" node    \
+    "\",\"at\":\"" at "\"}"
+
+/* A greeting is of this connection or counts for nothing, and nothing else is one. */
+static void test_a_greeting_is_of_its_connection(void **state)
+{
+    static const char *const others[] = {
+        SEALED("1", "w7", "a1", "n7", "10.0.0.1 port 6821"),
+        SEALED("2", "w8", "a1", "n7", "10.0.0.1 port 6821"),
+        SEALED("2", "w7", "a2", "n7", "10.0.0.1 port 6821"),
+        SEALED("2", "w7", "", "n7", "10.0.0.1 port 6821"),
+        SEALED("2", "w7", "a1", "n8", "10.0.0.1 port 6821"),
+        SEALED("2", "w7", "a1", "n7", "10.0.0.1 port 6822"),
+        SEALED("2", "w7", "a1", "n7", ""),
+        "{\"v\":2,\"greeting\":\"w7\",\"ask_with\":\"a1\",\"node\":\"n7\"}",
+        "{\"v\":2,\"ask_with\":\"a1\",\"node\":\"n7\",\"question\":1,\"reader\":{\"uid\":0}}",
+        "{\"v\":2,\"word\":\"w7\",\"node\":\"n7\",\"origin\":0,\"id\":0,\"body\":{}}",
+        "",
+    };
+    struct greeting nowhere = greeting;
+    json_t *j = greeting_to_seal(&greeting);
+    _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT);
+
+    assert_null(json_object_get(j, "word")); /* or it would do as a message of an agent's */
+    json_decref(j);
+    assert_int_equal(greeting_check(text, &greeting, NULL), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_int_equal(greeting_check(others[i], &greeting, NULL), -EBADMSG);
+    nowhere.at[0] = '\0'; /* the kernel did not say where it goes to */
+    assert_int_equal(greeting_check(others[6], &nowhere, NULL), -EBADMSG);
+}
+
+/* The two ends call the place by one name, in either family. */
+static void test_both_ends_know_the_place(void **state)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 both = {.sin6_family = AF_INET6};
+    char here[GREETING_PLACE_LEN], there[GREETING_PLACE_LEN];
+    socklen_t len = sizeof(both);
+    int listening = socket(AF_INET6, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0), end;
+
+    if (listening < 0 || bind(listening, (struct sockaddr *)&both, len) < 0) {
+        close(fd);
+        skip(); /* no IPv6 */
+    }
+    assert_int_equal(listen(listening, 1), 0);
+    assert_int_equal(getsockname(listening, (struct sockaddr *)&both, &len), 0);
+    v4.sin_port = both.sin6_port;
+    v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(fd, (struct sockaddr *)&v4, sizeof(v4)), 0);
+    end = accept(listening, NULL, NULL);
+    assert_true(greeting_place(end, true, here) && greeting_place(fd, false, there));
+    assert_string_equal(here, there);
+    assert_non_null(strstr(here, "127.0.0.1 port "));
+    assert_false(greeting_place(-1, true, here));
+    close(end);
+    close(fd);
+    close(listening);
 }
 
 static void test_control_groups(void **state)
@@ -424,6 +491,8 @@ int main(void)
         cmocka_unit_test(test_an_agents_signal_is_an_agents),
         cmocka_unit_test(test_logs_are_told_as_they_are_called_or_not_at_all),
         cmocka_unit_test(test_as_many_logs_as_fit_a_message),
+        cmocka_unit_test(test_a_greeting_is_of_its_connection),
+        cmocka_unit_test(test_both_ends_know_the_place),
         cmocka_unit_test(test_control_groups),
         cmocka_unit_test_setup_teardown(test_a_spool_outlives_its_agent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_name_is_given_twice, set_up, tear_down),

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "source/agents.h"
+#include "wire/greeting.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -60,7 +61,7 @@ struct fixture {
     unsigned answers; /* to what was asked */
     int64_t question;
     int reader;
-    char trouble[128];
+    char trouble[128], refusal[128];
 };
 
 struct client {
@@ -87,6 +88,13 @@ static enum agent_taken on_message(void *ctx, const struct node_message *m,
     f->last = *r;
     f->when = m->mono_us;
     return f->safe ? AGENT_TAKEN : AGENT_TAKEN_OPEN;
+}
+
+static void on_refused(void *ctx, const char *address, const char *why)
+{
+    struct fixture *f = ctx;
+
+    STR_COPY(f->refusal, why);
 }
 
 static void on_reader(void *ctx, const char *node, int64_t question, int fd, const char *trouble)
@@ -117,7 +125,11 @@ static void names_give(struct fixture *f, const char *answer)
 static int set_up(void **state)
 {
     static const struct agents_handlers handlers = {
-        .address = on_address, .message = on_message, .reader = on_reader};
+        .address = on_address,
+        .message = on_message,
+        .refused = on_refused,
+        .reader = on_reader,
+    };
     struct fixture *f = xnew(struct fixture);
     const char *argv[] = {"/usr/bin/python3", "-c", SEAL, f->file, NULL};
     struct agents_config c = config_of(argv);
@@ -166,12 +178,17 @@ static const char *hear(struct client *c)
     return c->line;
 }
 
-static struct client connect_there(struct fixture *f)
+/* from: a port of ours; 0 = any. */
+static struct client connect_from(struct fixture *f, uint16_t from)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(agents_port(f->agents))};
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_port = htons(from)};
     struct client c = {.f = f, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    int on = 1;
     json_t *j;
 
+    setsockopt(c.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    assert_int_equal(bind(c.fd, (struct sockaddr *)&own, sizeof(own)), 0);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_int_equal(connect(c.fd, (struct sockaddr *)&to, sizeof(to)), 0);
     j = json_loads(hear(&c), 0, NULL);
@@ -180,12 +197,42 @@ static struct client connect_there(struct fixture *f)
     return c;
 }
 
-/* ask_with: NULL = an agent that takes no questions. Takes the body over. */
-static void say_with(struct client *c, const char *node, int origin, int id, const char *ask_with,
-                     json_t *body)
+static void say_text(struct client *c, const char *text)
 {
-    json_t *j = json_pack("{s:i,s:s,s:s*,s:s,s:i,s:i,s:o}", "v", 1, "word", c->word, "ask_with",
-                          ask_with, "node", node, "origin", origin, "id", id, "body", body);
+    assert_int_equal(send(c->fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+    assert_int_equal(send(c->fd, "\n", 1, MSG_NOSIGNAL), 1);
+}
+
+#define HELLO "{\"reknit\":2,\"ask_with\":\"back\",\"node\":\"n1\"}"
+
+/* That its greeting is sealed for both words, and for where the connection is. */
+static void be_greeted(struct client *c)
+{
+    struct greeting g = {.ask_with = "back", .node = "n1"};
+    json_t *j;
+
+    say_text(c, HELLO);
+    STR_COPY(g.word, c->word);
+    assert_true(greeting_place(c->fd, false, g.at));
+    j = json_loads(hear(c), 0, NULL);
+    assert_non_null(json_object_get(j, "sealed"));
+    assert_int_equal(greeting_check(json_string_value(json_object_get(j, "sealed")), &g, NULL), 0);
+    json_decref(j);
+}
+
+static struct client connect_there(struct fixture *f)
+{
+    struct client c = connect_from(f, 0);
+
+    be_greeted(&c);
+    return c;
+}
+
+/* Takes the body over. */
+static void say_body(struct client *c, const char *node, int origin, int id, json_t *body)
+{
+    json_t *j = json_pack("{s:i,s:s,s:s,s:i,s:i,s:o}", "v", 2, "word", c->word, "node", node,
+                          "origin", origin, "id", id, "body", body);
     _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT), *line = NULL;
     json_t *sealed = json_pack("{s:s}", "sealed", text);
     ssize_t len;
@@ -196,11 +243,6 @@ static void say_with(struct client *c, const char *node, int origin, int id, con
     len = (ssize_t)strlen(line);
     assert_int_equal(send(c->fd, line, (size_t)len, 0), len);
     assert_int_equal(send(c->fd, "\n", 1, 0), 1);
-}
-
-static void say_body(struct client *c, const char *node, int origin, int id, json_t *body)
-{
-    say_with(c, node, origin, id, NULL, body);
 }
 
 static void say(struct client *c, const char *node, int origin, int id)
@@ -376,12 +418,12 @@ static json_t *reader_body(int question, const char *trouble)
 static void test_a_reader_is_asked_for_and_comes_by_another_connection(void **state)
 {
     struct fixture *f = *state;
-    struct client c, tunnel, other;
+    struct client c, tunnel;
     char text[32] = "";
 
     assert_int_equal(agents_ask(f->agents, "n1", 17, 1000, 1000), -ENOTCONN);
     c = connect_there(f);
-    say_with(&c, "n1", 0, 0, "back", json_pack("{s:i}", "v", 1));
+    say_body(&c, "n1", 0, 0, json_pack("{s:i}", "v", 1));
     assert_string_equal(hear(&c), "{\"ack\":0,\"origin\":0}");
     assert_int_equal(agents_ask(f->agents, "n1", 17, 1000, 1001), 0);
     hear(&c);
@@ -405,11 +447,110 @@ static void test_a_reader_is_asked_for_and_comes_by_another_connection(void **st
     assert_int_equal(f->answers, 2);
     assert_int_equal(f->reader, -1);
     assert_string_equal(f->trouble, "the user has no job there");
-    other = connect_there(f);
-    ASK(&other, "n1", 5, 2); /* another agent of the node, which is too old */
-    assert_int_equal(agents_ask(f->agents, "n1", 19, 1000, 1000), -EOPNOTSUPP);
-    close(other.fd);
     close(tunnel.fd);
+    close(c.fd);
+}
+
+static void test_who_does_not_greet_is_told_why(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } rows[] = {
+        {"{\"sealed\":\"x\"}", "it does not greet as it should"},
+        {"{\"reknit\":3,\"ask_with\":\"back\",\"node\":\"n1\"}", "it speaks protocol 3"},
+        {"{\"reknit\":2,\"ask_with\":\"\",\"node\":\"n1\"}", "it does not greet as it should"},
+        {"{\"reknit\":2,\"ask_with\":7,\"node\":\"n1\"}", "it does not greet as it should"},
+        {"{\"reknit\":2,\"ask_with\":\"back\"}", "it does not greet as it should"},
+        {HELLO "\n" HELLO, "a message before it was greeted"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct client c = connect_from(f, 0);
+
+        say_text(&c, rows[i].text);
+        hear(&c);
+        assert_non_null(strstr(c.line, "{\"refused\":"));
+        assert_non_null(strstr(c.line, rows[i].why));
+        close(c.fd);
+    }
+    assert_int_equal(f->told, 0);
+}
+
+/* An agent of an older protocol leaves when it sees the number of ours: somebody should be told. */
+static void test_who_leaves_at_our_protocol_is_noticed(void **state)
+{
+    struct fixture *f = *state;
+    struct client c = connect_from(f, 0);
+
+    close(c.fd);
+    UNTIL(*f->refusal, sd_event_run(f->event, 20 * USEC_PER_MSEC));
+    assert_non_null(strstr(f->refusal, "too old"));
+}
+
+/* The seal of both may be one key, and whoever asks has our greeting sealed. */
+static void test_a_greeting_is_no_message(void **state)
+{
+    struct fixture *f = *state;
+    struct client c = connect_from(f, 0);
+
+    say_text(&c, HELLO);
+    hear(&c);
+    say_text(&c, c.line);
+    assert_non_null(strstr(hear(&c), "sealed for another connection"));
+    close(c.fd);
+}
+
+/* How many connections reknitd has. */
+static unsigned count_connections(struct fixture *f)
+{
+    struct agents_counts counts;
+
+    agents_counts(f->agents, &counts);
+    return counts.connections;
+}
+
+#define STRANGERS (AGENTS_UNPROVEN_MAX + 8)
+
+static void test_strangers_keep_no_agent_out(void **state)
+{
+    struct fixture *f = *state;
+    struct client strangers[STRANGERS], proven = connect_there(f), c;
+
+    ASK(&proven, "n2", 5, 1);
+    c = connect_there(f); /* greeted, and about to prove itself, when they come */
+    for (size_t i = 0; i < ARRAY_SIZE(strangers); i++)
+        strangers[i] = connect_from(f, 0);
+    assert_int_equal(count_connections(f), AGENTS_UNPROVEN_MAX + 1);
+    assert_non_null(strstr(hear(&strangers[0]), "proven nothing yet"));
+    assert_string_equal(hear(&strangers[0]), "");
+    assert_string_equal(ASK(&c, "n1", 5, 1), "{\"ack\":1,\"origin\":5}");
+    close(c.fd);
+    c = connect_there(f); /* while they are there */
+    assert_string_equal(ASK(&c, "n1", 5, 2), "{\"ack\":2,\"origin\":5}");
+    assert_string_equal(ASK(&proven, "n2", 5, 2), "{\"ack\":2,\"origin\":5}");
+    for (size_t i = 0; i < ARRAY_SIZE(strangers); i++)
+        close(strangers[i].fd);
+    close(c.fd);
+    close(proven.fd);
+}
+
+/* Who comes from a port that others cannot have is not dropped for them, whatever they say. */
+static void test_root_has_places_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    struct client strangers[STRANGERS], c;
+
+    if (geteuid() != 0)
+        skip();
+    c = connect_from(f, 1023);
+    for (size_t i = 0; i < ARRAY_SIZE(strangers); i++)
+        strangers[i] = connect_there(f); /* greeted */
+    assert_int_equal(count_connections(f), AGENTS_UNPROVEN_MAX + 1);
+    be_greeted(&c);
+    assert_string_equal(ASK(&c, "n1", 5, 1), "{\"ack\":1,\"origin\":5}");
+    for (size_t i = 0; i < ARRAY_SIZE(strangers); i++)
+        close(strangers[i].fd);
     close(c.fd);
 }
 
@@ -425,6 +566,11 @@ int main(void)
         TEST(test_moving_forgets_nothing),
         TEST(test_without_a_name_server),
         TEST(test_a_reader_is_asked_for_and_comes_by_another_connection),
+        TEST(test_who_does_not_greet_is_told_why),
+        TEST(test_who_leaves_at_our_protocol_is_noticed),
+        TEST(test_a_greeting_is_no_message),
+        TEST(test_strangers_keep_no_agent_out),
+        TEST(test_root_has_places_of_its_own),
     };
 
     return cmocka_run_group_tests_name("agents", tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "agent/tunnels.h"
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 
@@ -25,7 +26,10 @@
 #define SEAL                                                                                       \
     "import json, sys\n"                                                                           \
     "for line in sys.stdin:\n"                                                                     \
-    "    print(json.dumps({'sealed': json.loads(line)['seal']}), flush=True)\n"
+    "    q = json.loads(line)\n"                                                                   \
+    "    if 'seal' in q: a = {'sealed': q['seal']}\n"                                              \
+    "    else: a = {'text': q['open'], 'uid': 7}\n"                                                \
+    "    print(json.dumps(a), flush=True)\n"
 
 struct world {
     sd_event *event;
@@ -36,6 +40,7 @@ struct world {
     int tunnel, asked;     /* connections: reknitd's, the spawner's; -1 */
     unsigned refused;
     int64_t number;
+    const char *asker;
     char why[200], line[4096];
 };
 
@@ -76,7 +81,8 @@ static void begin(struct world *w, bool spawner)
     static const char *const argv[] = {"/usr/bin/python3", "-c", SEAL, NULL};
     struct tunnels_config c = {.node = "n1", .port = w->port};
 
-    *w = (struct world){.dir = "/tmp/reknit-tunnels-XXXXXX", .tunnel = -1, .asked = -1};
+    *w = (struct world){
+        .dir = "/tmp/reknit-tunnels-XXXXXX", .tunnel = -1, .asked = -1, .asker = "7"};
     assert_non_null(mkdtemp(w->dir));
     STR_PRINTF(w->spawner, "%s/spawner", w->dir);
     assert_true(sd_event_new(&w->event) >= 0);
@@ -110,7 +116,9 @@ static void ask(struct world *w, int64_t number)
 {
     struct tunnel_question q = {.number = number, .uid = 1000, .gid = 1001};
 
-    tunnels_open(w->tunnels, &q, "127.0.0.1", w->sealer);
+    struct greet_config greets = {.opener = w->sealer, .node = "n1", .asker = w->asker};
+
+    tunnels_open(w->tunnels, &q, "127.0.0.1", &greets, w->sealer);
 }
 
 /* What the agent says next on its connection; "" = its end. */
@@ -140,11 +148,42 @@ static void say(struct world *w, const char *text)
     assert_int_equal(send(w->tunnel, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 }
 
+/* What reknitd seals, for the word that the agent has just said. */
+static void greet(struct world *w, const char *at)
+{
+    json_t *j = json_loads(w->line, 0, NULL), *sealed;
+    struct greeting g = {.word = "w7"};
+    _cleanup_(freep) char *text = NULL, *line = NULL, *whole = NULL;
+
+    assert_int_equal(greeting_take_hello(j, &g, NULL), 0);
+    json_decref(j);
+    assert_string_equal(g.node, "n1");
+    if (at)
+        STR_COPY(g.at, at);
+    else
+        assert_true(greeting_place(w->tunnel, true, g.at));
+    j = greeting_to_seal(&g);
+    text = json_dumps(j, JSON_COMPACT);
+    json_decref(j);
+    sealed = json_pack("{s:s}", "sealed", text);
+    line = json_dumps(sealed, JSON_COMPACT);
+    json_decref(sealed);
+    whole = xasprintf("%s\n", line);
+    say(w, whole);
+}
+
+static void begin_to_meet(struct world *w)
+{
+    UNTIL((w->tunnel = accept4(w->reknitd, NULL, NULL, SOCK_CLOEXEC)) >= 0, turn(w));
+    say(w, "{\"reknit\":2,\"word\":\"w7\"}\n");
+    hear(w);
+}
+
 /* Up to the moment in which reknitd believes the agent. */
 static void meet(struct world *w)
 {
-    UNTIL((w->tunnel = accept4(w->reknitd, NULL, NULL, SOCK_CLOEXEC)) >= 0, turn(w));
-    say(w, "{\"reknit\":1,\"word\":\"w7\"}\n");
+    begin_to_meet(w);
+    greet(w, NULL);
     hear(w);
     assert_non_null(strstr(w->line, "\\\"word\\\":\\\"w7\\\""));
     assert_non_null(strstr(w->line, "\\\"node\\\":\\\"n1\\\""));
@@ -276,6 +315,33 @@ static void test_what_goes_wrong_before_is_told_by_the_other_connection(void **s
     end(&w);
 }
 
+/* The one that asked has gone since, say, and a stranger took its place. */
+static void test_who_does_not_prove_to_be_reknitd_is_told_nothing(void **state)
+{
+    static const char *const answers[] = {"{\"reader\":17}\n", "{\"ack\":0}\n",
+                                          "{\"sealed\":\"{}\"}\n", "{\"sealed\":\"nonsense\"}\n",
+                                          "{\"sealed\":\"x\"}\n{\"reader\":17}\n"};
+    struct world w;
+
+    begin(&w, true);
+    for (size_t i = 0; i <= ARRAY_SIZE(answers) + 1; i++) {
+        ask(&w, 17);
+        begin_to_meet(&w);
+        w.asker = i == ARRAY_SIZE(answers) ? "8" : "7"; /* by the next question */
+        if (i < ARRAY_SIZE(answers))
+            say(&w, answers[i]);
+        else
+            greet(&w, i == ARRAY_SIZE(answers) ? "127.0.0.1 port 1" : NULL); /* passed on; uid 7 */
+        assert_string_equal(hear(&w), "");
+        UNTIL(w.refused == i + 1, turn(&w));
+        assert_int_equal(tunnels_count(w.tunnels), 0);
+        assert_int_equal(accept4(w.spawning, NULL, NULL, SOCK_CLOEXEC), -1);
+        closep(&w.tunnel);
+        w.tunnel = -1;
+    }
+    end(&w);
+}
+
 static void test_bounds(void **state)
 {
     struct world w;
@@ -303,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_the_end_of_a_reader_ends_its_connection),
         cmocka_unit_test(test_a_spawner_that_is_not_there),
         cmocka_unit_test(test_what_goes_wrong_before_is_told_by_the_other_connection),
+        cmocka_unit_test(test_who_does_not_prove_to_be_reknitd_is_told_nothing),
         cmocka_unit_test(test_bounds),
     };
 
