@@ -23,7 +23,7 @@ struct asker {
 
 /* owner: uid of the job's user; 0 (root, or not known) is operators' business alone. */
 bool access_sees(const struct asker *who, uid_t owner);
-/* Only an operator can give a job more than it has. */
-bool access_sets_mode(const struct asker *who, uid_t owner, enum mode now, enum mode wanted);
+/* Only an operator can give a job more than operators allow. */
+bool access_sets_mode(const struct asker *who, uid_t owner, enum mode allowed, enum mode wanted);
 
 #endif

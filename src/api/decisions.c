@@ -134,7 +134,7 @@ void post_mode(struct store *store, const struct api_request *r, const struct ro
 {
     _cleanup_found_job_ struct found_job f = {0};
     struct event e = {.kind = EVENT_MODE};
-    enum mode now;
+    enum mode allowed;
 
     if (!answer_found(store, r, p->name, &f, ret) || !read_mode(r, &e.mode.mode, ret))
         return;
@@ -142,14 +142,16 @@ void post_mode(struct store *store, const struct api_request *r, const struct ro
         answer_error(ret, 409, "job %s is over: there is nothing to set", f.key);
         return;
     }
-    now = f.job->sched.mode;
-    if (!access_sets_mode(r->asker, f.owner, now, e.mode.mode)) {
-        answer_error(ret, 403, "job %s is in mode %s: only an operator can raise it", f.key,
-                     mode_name(now));
+    allowed = mode_allowed(&f.job->sched.words);
+    if (!access_sets_mode(r->asker, f.owner, allowed, e.mode.mode)) {
+        answer_error(ret, 403,
+                     "job %s may be in mode %s at most: only an operator can give it more", f.key,
+                     mode_name(allowed));
         return;
     }
     STR_COPY(e.job, f.key);
     e.mode.asked = true;
+    e.mode.owner = !r->asker->is_operator;
     STR_PRINTF(e.mode.why, "asked for by %s", r->asker->name);
     submit(store, &e, ret);
 }

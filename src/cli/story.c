@@ -175,6 +175,26 @@ static void keep_fact(struct story_attempt *a, const struct event *e)
         *VEC_PUSH(&a->facts) = xmemdup(e, sizeof(*e));
 }
 
+/* What was said, beside the words of others. */
+static void hear_mode(struct story *s, const struct mode_facts *said)
+{
+    mode_hear(&s->words, said);
+    s->mode = *said;
+    s->mode.mode = mode_in_force(&s->words);
+    if (s->mode.mode != said->mode)
+        STR_PRINTF(s->mode.why, "not %s (%s), %s", mode_name(said->mode), said->why,
+                   said->asked ? "for no more is allowed" : "as a person asked");
+}
+
+static void keep_mode(struct story_attempt *a, const struct event *e, const struct mode_facts *mode)
+{
+    size_t n = a->facts.n;
+
+    keep_fact(a, e);
+    if (a->facts.n > n)
+        a->facts.v[n]->mode = *mode;
+}
+
 static void end_run(struct story_run *run, const struct event *e)
 {
     run->ended = e->time_us;
@@ -252,7 +272,6 @@ static void add_to_attempt(struct story_attempt *a, const struct event *e,
     case EVENT_FINDING:
     case EVENT_INTERRUPTED:
     case EVENT_RESULT:
-    case EVENT_MODE:
     case EVENT_LAUNCH_FAILED:
         keep_fact(a, e);
         break;
@@ -286,10 +305,12 @@ void story_add(struct story *s, const struct event *e)
     if (e->kind == EVENT_JOB_SEEN)
         begin_run(s, e);
     s->last_event = e->time_us;
+    if (e->kind == EVENT_MODE)
+        hear_mode(s, &e->mode);
     if (e->kind == EVENT_POLICY)
         s->policy = e->policy;
     else if (run && e->kind == EVENT_MODE && run->attempts.n == 0)
-        run->mode = e->mode;
+        run->mode = s->mode;
     else if (run && e->kind == EVENT_ATTEMPT_STARTED)
         begin_attempt(run, e);
     else if (run && e->kind == EVENT_LOOK)
@@ -298,7 +319,9 @@ void story_add(struct story *s, const struct event *e)
         end_run(run, e);
     run = story_last_run(s);
     a = story_last_attempt(run);
-    if (a && run->attempts_dropped == 0)
+    if (a && run->attempts_dropped == 0 && e->kind == EVENT_MODE)
+        keep_mode(a, e, &s->mode);
+    else if (a && run->attempts_dropped == 0)
         add_to_attempt(a, e, run);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "core/model/event.h"
+#include "core/model/mode.h"
 
 #define STORY_ATTEMPTS_MAX 10000 /* of one run; later ones are counted, not kept */
 #define STORY_RUNS_MAX     1000
@@ -69,6 +70,8 @@ struct story {
     bool last_run_only;   /* forget each run when the next begins; set it before the first event */
     VEC(struct story_run) runs;
     struct policy policy; /* the newest */
+    struct mode_words words;
+    struct mode_facts mode; /* the newest that was said, and what follows from it */
 };
 
 void story_add(struct story *s, const struct event *e);

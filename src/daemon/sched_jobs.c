@@ -290,7 +290,7 @@ static void tell_terms(struct sched_watch *w, struct watched *x)
     old.policy = j ? *policy_of(pump_model(w->d->pump), j) : e.policy;
     if (event_differs(&old, &e, where)[0] != '\0')
         pump_input(w->d->pump, &e);
-    if (!j || (!j->sched.mode_asked && (j->sched.mode != x->terms.mode || x->told != notes)))
+    if (!j || !j->sched.words.told || j->sched.words.terms != x->terms.mode || x->told != notes)
         tell_mode(w, x);
     x->told = notes;
 }

@@ -134,6 +134,8 @@ static void set_body(struct event *e, const struct model *m, const uint8_t *b)
         break;
     case EVENT_MODE:
         e->mode.mode = b[0] < 128 ? MODE_ACT : (enum mode)(b[0] % MODE_MAX);
+        e->mode.asked = b[1] < 64;
+        e->mode.owner = b[1] < 48;
         break;
     case EVENT_OPERATOR:
         e->request = (struct request_facts){.request = (enum request)(b[0] % REQUEST_MAX),

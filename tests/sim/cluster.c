@@ -469,7 +469,8 @@ static void draw_scene(struct cluster *c)
         .refuses_while_completing = rng_chance(r, 30),
     };
     s->comments = rng_chance(r, 25);
-    s->mode_changes |= s->comments;
+    s->words = rng_chance(r, 25);
+    s->mode_changes |= s->comments || s->words;
 }
 
 /* Of any job, at any moment: as its user's comment says, within what the rules allow. */
@@ -488,6 +489,23 @@ static void change_comment(struct cluster *c, struct arg none)
     }
     if (!cluster_is_quiet(c))
         cluster_later(c, cluster_between(c, S, 3 * MIN), change_comment, none);
+}
+
+/* Of any job, at any moment, and more than is allowed, too. */
+static void say_mode(struct cluster *c, struct arg none)
+{
+    const struct model *m = core_model(c->core);
+    struct event e = {.kind = EVENT_MODE};
+
+    if (c->alive && m->jobs.n > 0) {
+        STR_COPY(e.job, m->jobs.v[(size_t)rng_in(&c->rng, 0, (int64_t)m->jobs.n - 1)]->name);
+        e.mode.mode = (enum mode)rng_in(&c->rng, MODE_OFF, MODE_ACT);
+        e.mode.asked = true;
+        e.mode.owner = rng_chance(&c->rng, 80);
+        warden_feed(c, e);
+    }
+    if (!cluster_is_quiet(c))
+        cluster_later(c, cluster_between(c, S, 3 * MIN), say_mode, none);
 }
 
 static void change_mode(struct cluster *c, struct arg arg)
@@ -541,6 +559,8 @@ void cluster_init(struct cluster *c, uint64_t seed, bool trace_it)
         cluster_later(c, cluster_between(c, MIN, 20 * MIN), freeze, (struct arg){.a = 1});
     if (c->scene.comments)
         cluster_later(c, cluster_between(c, S, 5 * MIN), change_comment, none);
+    if (c->scene.words)
+        cluster_later(c, cluster_between(c, S, 5 * MIN), say_mode, none);
     if (c->scene.mode_changes)
         cluster_later(c, cluster_between(c, MIN, 20 * MIN), change_mode, none);
 }

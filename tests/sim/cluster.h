@@ -34,6 +34,7 @@ struct scene {
     enum mode mode;
     bool mode_changes, freezes;
     bool comments;       /* users change how far reknit may go with their jobs */
+    bool words;          /* they and operators say so of single jobs */
     unsigned lost, late; /* percent of actions: done but not answered; answered, and done later */
     unsigned deaths;     /* of 10000 events */
     unsigned reader_deaths, slow_readers; /* percent of ends of attempts; of starts */
@@ -72,6 +73,8 @@ struct story {
     uint32_t begun, judged; /* the last attempt */
     usec_t unread_at;       /* core was told so, last */
     unsigned restarts;      /* that reknit asked for and got */
+    enum mode allowed;      /* by the operators, when core was told last */
+    bool ordered;           /* ... in their own word about this job, which stands before rules */
     struct {
         usec_t since;
         unsigned n;

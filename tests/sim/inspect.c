@@ -33,6 +33,7 @@ struct story *inspect_story(struct cluster *c, const char *key)
             return known;
     s = VEC_PUSH(&c->stories);
     STR_COPY(s->key, key);
+    s->allowed = MODE_OBSERVE;
     return s;
 }
 
@@ -47,10 +48,32 @@ static void check_fold(struct cluster *c)
         cluster_fail(c, "folding the journal gives another state: %s", what);
 }
 
+/* Whoever said what, in whatever order: not more than operators allow, nor than its user wishes. */
+static void check_mode(struct cluster *c, const struct event *e)
+{
+    struct story *t = inspect_story(c, e->job);
+    const struct mode_facts *f = &e->mode;
+    const struct job *j = job_named(c, e->job);
+
+    if (!j)
+        return;
+    if (f->asked ? !f->owner : !t->ordered)
+        t->allowed = f->mode;
+    t->ordered |= f->asked && !f->owner;
+    if (j->sched.mode > t->allowed)
+        cluster_fail(c, "%s is in mode %s, and no more than %s is allowed", e->job,
+                     mode_name(j->sched.mode), mode_name(t->allowed));
+    if (f->asked && f->owner && j->sched.mode > f->mode)
+        cluster_fail(c, "%s is in mode %s, and its user wants %s", e->job, mode_name(j->sched.mode),
+                     mode_name(f->mode));
+}
+
 void inspect_step(struct cluster *c, const struct event *input, struct core_output *out)
 {
     journal_add(&c->journal, input);
     core_step(c->core, input, out);
+    if (input->kind == EVENT_MODE)
+        check_mode(c, input);
     VEC_FOREACH (&out->events, e)
         journal_add(&c->journal, e);
     if (core_deadline(c->core) <= c->now && input->kind == EVENT_TICK)

@@ -155,7 +155,7 @@ static void tell_mode(struct cluster *c, const char *key, enum mode mode)
     struct event e = {.kind = EVENT_MODE};
     const struct job *j = job_named(c, key);
 
-    if (!j || j->sched.mode == mode)
+    if (!j || (j->sched.words.told && j->sched.words.terms == mode))
         return;
     STR_COPY(e.job, key);
     e.mode.mode = mode;

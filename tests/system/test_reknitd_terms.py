@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from api_daemon import Daemon, wait_for
+from api_daemon import ALICE, Daemon, wait_for
 from cluster import await_true
 from fake_adapter import World
 from reading import BIN
@@ -46,6 +46,11 @@ def let_go(daemon):
 def deeds(world, *ops):
     with world.lock:
         return [r for r in world.done if r["op"] in (ops or ("requeue", "update", "cancel", "reserve"))]
+
+
+def explained(daemon, job):
+    return subprocess.run([BIN / "reknit", "explain", job], capture_output=True, text=True, check=True,
+                          env={**os.environ, "REKNIT_SOCKET": str(daemon.socket)}).stdout
 
 
 def settle(daemon, looks=3):
@@ -175,7 +180,42 @@ def test_a_start_that_was_moved_away_comes_back(tmp_path):
         let_go(daemon)
 
 
-def test_a_persons_word_stands_before_comments_and_rules(tmp_path):
+def say_mode(daemon, key, mode, uid):
+    return daemon.ask(f"/v1/jobs/{key}/mode", uid=uid, method="POST", body=json.dumps({"mode": mode}))[0]
+
+
+def test_the_users_word_moves_within_the_rules(open_path):
+    with World(nodes=4) as world, daemon_of(open_path, world) as daemon:
+        job = world.submit(comment="reknit", uid=ALICE)
+        key = followed(daemon)["key"]
+        assert say_mode(daemon, key, "act", ALICE) == 200
+        daemon.configure(opt_in=False, mode="observe")
+        daemon.reload()
+        assert followed(daemon)["mode"] == "observe"
+        assert say_mode(daemon, key, "propose", ALICE) == 403
+        world.end(job)
+        job_of(daemon, lambda j: j.get("decision", {}).get("mode") == "observe")
+        settle(daemon)
+        assert deeds(world) == []
+
+
+def test_what_a_user_lowered_stays_low_and_may_be_raised_again(open_path):
+    with World(nodes=4) as world, daemon_of(open_path, world, mode="propose") as daemon:
+        job = world.submit(comment="reknit", uid=ALICE)
+        key = followed(daemon)["key"]
+        assert say_mode(daemon, key, "observe", ALICE) == 200
+        daemon.configure(opt_in=False, mode="act")
+        daemon.reload()
+        assert followed(daemon)["mode"] == "observe"
+        assert say_mode(daemon, key, "act", ALICE) == 200
+        world.end(job)
+        wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
+        text = explained(daemon, job)
+        assert "mode observe from here on: not act (opted in), as a person asked" in text \
+            or "mode observe from here on: not act (its comment asks for it), as a person asked" in text
+
+
+def test_an_operators_word_stands_before_comments_and_rules(tmp_path):
     with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
         job = world.submit(comment="reknit")
         key = followed(daemon)["key"]
@@ -215,8 +255,7 @@ def test_explain_says_that_it_is_not_watched(tmp_path):
         followed(daemon)
         world.change(job, comment="reknit:off")
         let_go(daemon)
-        text = subprocess.run([BIN / "reknit", "explain", job], capture_output=True, text=True, check=True,
-                              env={**os.environ, "REKNIT_SOCKET": str(daemon.socket)}).stdout
+        text = explained(daemon, job)
         assert "not watched any more, mode off" in text
         assert "mode off from here on: its comment asks for it" in text
 

@@ -530,7 +530,7 @@ static void an_expired_proposal_is_not_taken(void **state)
     assert_int_equal(w->submissions, 0);
 }
 
-static void a_user_lowers_the_mode_and_operators_raise_it(void **state)
+static void a_user_moves_within_what_operators_allow(void **state)
 {
     struct world *w = *state;
 
@@ -543,9 +543,16 @@ static void a_user_lowers_the_mode_and_operators_raise_it(void **state)
     assert_int_equal(status_of(w, &alice, "POST", "/v1/jobs/1/mode", "{\"mode\":\"observe\"}"),
                      200);
     assert_int_equal(w->submitted->mode.mode, MODE_OBSERVE);
-    assert_true(w->submitted->mode.asked);
+    assert_true(w->submitted->mode.asked && w->submitted->mode.owner);
+    happen(w, w->submitted);
+    assert_int_equal(status_of(w, &alice, "POST", "/v1/jobs/1/mode", "{\"mode\":\"act\"}"), 403);
+    assert_int_equal(status_of(w, &alice, "POST", "/v1/jobs/1/mode", "{\"mode\":\"propose\"}"),
+                     200); /* what she lowered she may raise again */
     assert_int_equal(status_of(w, &root, "POST", "/v1/jobs/1/mode", "{\"mode\":\"act\"}"), 200);
     assert_int_equal(w->submitted->mode.mode, MODE_ACT);
+    assert_true(w->submitted->mode.asked && !w->submitted->mode.owner);
+    happen(w, w->submitted);
+    assert_int_equal(status_of(w, &alice, "POST", "/v1/jobs/1/mode", "{\"mode\":\"act\"}"), 200);
 }
 
 static void a_freeze_says_why(void **state)
@@ -1057,7 +1064,7 @@ int main(void)
         WITH_WORLD(owners_are_looked_up_in_bounds),
         WITH_WORLD(a_proposal_is_approved_once_by_whom_it_concerns),
         WITH_WORLD(an_expired_proposal_is_not_taken),
-        WITH_WORLD(a_user_lowers_the_mode_and_operators_raise_it),
+        WITH_WORLD(a_user_moves_within_what_operators_allow),
         WITH_WORLD(a_freeze_says_why),
         WITH_WORLD(evidence_names_its_file),
         WITH_WORLD(a_task_is_found_by_what_it_is_called_now),

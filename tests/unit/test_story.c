@@ -651,6 +651,53 @@ static void a_job_is_called_as_the_last_look_says(void **state)
     story_done(&b.story);
 }
 
+static void said(struct book *b, struct mode_facts mode)
+{
+    struct event *e = next(b, EVENT_MODE);
+
+    e->mode = mode;
+    story_add(&b->story, e);
+}
+
+static void words_are(const struct story_attempt *a, size_t i, const char *expected)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+
+    narrate_scheduled(a->facts.v[i], &b);
+    assert_string_equal(strbuf_str(&b), expected);
+}
+
+static void the_mode_is_what_follows_from_all_that_was_said(void **state)
+{
+    struct mode_facts rules = {.mode = MODE_ACT, .why = "opted in"};
+    struct mode_facts lower = {.mode = MODE_OBSERVE, .why = "not more"};
+    struct mode_facts wish = {
+        .mode = MODE_ACT, .why = "asked for by alice", .asked = true, .owner = true};
+    struct mode_facts order = {.mode = MODE_PROPOSE, .why = "asked for by root", .asked = true};
+    const struct story_attempt *a;
+    struct book b;
+
+    (void)state;
+    begin(&b);
+    said(&b, rules);
+    start(&b);
+    said(&b, wish);
+    said(&b, lower);
+    said(&b, wish);
+    said(&b, order);
+    said(&b, rules);
+    assert_int_equal(story_last_run(&b.story)->mode.mode, MODE_ACT);
+    a = story_last_attempt(story_last_run(&b.story));
+    assert_int_equal(a->facts.n, 5);
+    words_are(a, 0, "mode act from here on: asked for by alice");
+    words_are(a, 1, "mode observe from here on: not more");
+    words_are(a, 2,
+              "mode observe from here on: not act (asked for by alice), for no more is allowed");
+    words_are(a, 3, "mode propose from here on: asked for by root");
+    words_are(a, 4, "mode propose from here on: not act (opted in), as a person asked");
+    story_done(&b.story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -677,6 +724,7 @@ int main(void)
         cmocka_unit_test(one_that_is_queued_again_at_once_has_ended),
         cmocka_unit_test(a_story_may_be_of_the_last_run_only),
         cmocka_unit_test(the_tail_of_a_journal_tells_where_it_was),
+        cmocka_unit_test(the_mode_is_what_follows_from_all_that_was_said),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,9 +231,10 @@ struct request_facts {
 
 struct mode_facts {
     enum mode mode;
-    char why[640]; /* whose word that is: the configuration, the job's comment, an operator; and
-                      what was asked for in vain */
-    bool asked;    /* a person asked for it: it stands until a person asks for another */
+    char why[640]; /* whose word that is: the configuration, the job's comment, a person; and what
+                      was asked for in vain */
+    bool asked;    /* a person's word about this job, not the configuration's with its comment */
+    bool owner;    /* ... who is no operator */
 };
 
 struct fence_facts {

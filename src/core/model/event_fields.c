@@ -435,6 +435,7 @@ static const struct field mode_fields[] = {
     WORD(struct mode_facts, mode, mode),
     TEXT(struct mode_facts, why),
     NUMBER(struct mode_facts, asked),
+    NUMBER(struct mode_facts, owner),
     END,
 };
 

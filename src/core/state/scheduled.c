@@ -142,13 +142,14 @@ usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *nam
 
 void sched_seen(struct job *j, const struct job_facts *f)
 {
+    struct mode_words words = j->sched.words;
     enum mode mode = j->sched.mode;
-    bool asked = j->sched.mode_asked, unwatched = j->sched.unwatched;
+    bool unwatched = j->sched.unwatched;
 
     j->scheduled = f->scheduled;
     j->sched = (struct sched){.interactive = f->interactive,
+                              .words = words,
                               .mode = mode,
-                              .mode_asked = asked,
                               .unwatched = unwatched,
                               .pending_since = USEC_NEVER,
                               .fence_asked_at = USEC_NEVER,
@@ -307,10 +308,11 @@ bool sched_start_is_moved(const struct model *m, const struct job *j)
 void sched_mode(struct job *j, const struct mode_facts *f)
 {
     struct sched *s = &j->sched;
-    bool off = f->mode == MODE_OFF;
+    bool off;
 
-    s->mode = f->mode;
-    s->mode_asked = f->asked;
+    mode_hear(&s->words, f);
+    s->mode = mode_in_force(&s->words);
+    off = s->mode == MODE_OFF;
     s->undoes = s->unwatched && off ? s->undoes : 0;
     s->yields = s->unwatched && off ? s->yields : 0;
     s->unwatched = off;

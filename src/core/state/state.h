@@ -7,6 +7,7 @@
 
 #include "core/attribute/attribute.h"
 #include "core/model/event.h"
+#include "core/model/mode.h"
 #include "core/state/ledger.h"
 #include "core/state/log_names.h"
 #include "core/state/timing.h"
@@ -149,8 +150,8 @@ struct sched {
     char label[32], user[64], name[64], account[64], qos[64];
     bool interactive;
     char partition[64];
-    enum mode mode;
-    bool mode_asked;        /* a person said so, whatever the configuration says */
+    struct mode_words words;
+    enum mode mode;         /* what follows from them; MODE_OFF: nobody was heard yet, too */
     bool unwatched;         /* it was said to be off: what reknit holds of it is taken back */
     bool let_go;            /* ... and was; until an attempt of it is followed again */
     uint32_t undoes;        /* how often amendments were asked to be taken back since */
