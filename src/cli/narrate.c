@@ -221,6 +221,14 @@ static void add_look_words(const struct look_facts *l, struct strbuf *out)
         strbuf_addf(out, " (%s)", l->reason);
 }
 
+static void add_log_words(const struct log_facts *f, struct strbuf *out)
+{
+    if (f->trouble[0])
+        strbuf_addf(out, "its log %s is not read: %s", f->path, f->trouble);
+    else
+        strbuf_addf(out, "its log %s is read after all", f->path);
+}
+
 static void add_request_words(const struct request_facts *r, struct strbuf *out)
 {
     if (r->request == REQUEST_APPROVE)
@@ -249,6 +257,9 @@ void narrate_scheduled(const struct event *e, struct strbuf *out)
         break;
     case EVENT_MODE:
         strbuf_addf(out, "mode %s from here on: %s", mode_name(e->mode.mode), e->mode.why);
+        break;
+    case EVENT_LOG_NAMED:
+        add_log_words(&e->log, out);
         break;
     case EVENT_JOB_ENDED:
         strbuf_adds(out, "it is not watched any more");

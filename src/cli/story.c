@@ -233,6 +233,19 @@ static void add_look(struct story_attempt *a, const struct event *e)
     a->look_state = e->look.state;
 }
 
+/* That a log cannot be read, once, also when a reknitd that was started again tells it again; and
+ * that it can after all. */
+static void add_log(struct story_attempt *a, const struct event *e)
+{
+    const char *before = "";
+
+    VEC_FOREACH (&a->facts, f)
+        if ((*f)->kind == EVENT_LOG_NAMED && streq((*f)->log.path, e->log.path))
+            before = (*f)->log.trouble;
+    if (!streq(before, e->log.trouble))
+        keep_fact(a, e);
+}
+
 /* Of an array the number goes from task to task. */
 static void take_label(struct story_run *run, const struct event *e)
 {
@@ -285,6 +298,9 @@ static void add_to_attempt(struct story_attempt *a, const struct event *e,
         break;
     case EVENT_LOOK:
         add_look(a, e);
+        break;
+    case EVENT_LOG_NAMED:
+        add_log(a, e);
         break;
     case EVENT_OPERATOR:
         add_request(a, e);

@@ -42,7 +42,7 @@ struct story_attempt {
     bool decided;
     struct decision_facts decision;
     VEC(struct event *)
-    facts; /* FINDING, INTERRUPTED, INTENT, RESULT, OPERATOR, LOOK, MODE, in order */
+    facts; /* FINDING, INTERRUPTED, INTENT, RESULT, OPERATOR, LOOK, MODE, LOG_NAMED, in order */
 
     usec_t useful; /* time that produced steps that were kept; by story_account() */
     usec_t span;   /* from its start to its end, or until now */

@@ -91,13 +91,15 @@ static void copy_path(char ret[LOG_PATH_LEN], const char *path)
     str_printf(ret, LOG_PATH_LEN, "...%s", end);
 }
 
-static void on_named(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path)
+static void on_named(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
+                     const char *trouble)
 {
     struct log_watch *w = ctx;
     struct event e = about(job, attempt, EVENT_LOG_NAMED);
 
     e.log.file = file;
     copy_path(e.log.path, path);
+    STR_COPY(e.log.trouble, trouble ? trouble : "");
     pump_input(w->d->pump, &e);
 }
 

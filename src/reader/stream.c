@@ -210,23 +210,28 @@ static void place_first(struct stream *s)
     s->begin.started_us = 0;
 }
 
+static const char *trouble_text(int e)
+{
+    switch (e) {
+    case EMEDIUMTYPE:
+        return "it is no regular file";
+    case EPERM:
+        return "it lies where others can put a file, and is not the user's own";
+    case EMLINK:
+        return "it lies where others can put a file, and is a symbolic link";
+    case EILSEQ:
+        return "it begins with data, not with text, and is not read on";
+    default:
+        return strerror(e);
+    }
+}
+
 static void tell_trouble(struct stream *s, int e)
 {
-    char text[128];
-
     if (e == s->trouble)
         return;
     s->trouble = e;
-    if (e == EMEDIUMTYPE)
-        snprintf(text, sizeof(text), "it is no regular file");
-    else if (e == EPERM)
-        snprintf(text, sizeof(text),
-                 "it lies where others can put a file, and is not the user's own");
-    else if (e == EILSEQ)
-        snprintf(text, sizeof(text), "it begins with data, not with text, and is not read on");
-    else
-        snprintf(text, sizeof(text), "%s", strerror(e));
-    s->handlers.trouble(s->ctx, s->file, s->path, e == 0 ? NULL : text);
+    s->handlers.trouble(s->ctx, s->file, s->path, e == 0 ? NULL : trouble_text(e));
 }
 
 /* ---- reading ---- */

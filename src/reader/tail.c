@@ -89,19 +89,23 @@ static bool is_safe_folder(const char *path, uid_t owner)
            !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-static bool may_be_read(const struct tail *t, const struct stat *file)
+/* 0, or as tail_look(). */
+static int check_place(const struct tail *t, const struct stat *file)
 {
     struct stat own;
 
-    return is_safe_folder(t->path, t->owner) ||
-           (lstat(t->path, &own) == 0 && own.st_ino == file->st_ino && own.st_dev == file->st_dev &&
-            file->st_uid == t->owner);
+    if (is_safe_folder(t->path, t->owner))
+        return 0;
+    if (lstat(t->path, &own) < 0 || own.st_ino != file->st_ino || own.st_dev != file->st_dev)
+        return -EMLINK;
+    return file->st_uid == t->owner ? 0 : -EPERM;
 }
 
 /* 0 and the open file, -ENOENT, or what else is in the way. */
 static int open_regular(const struct tail *t, int *ret_fd, struct stat *ret)
 {
     _cleanup_(closep) int fd = -1;
+    int r;
 
     if (stat(t->path, ret) < 0)
         return -errno;
@@ -112,8 +116,9 @@ static int open_regular(const struct tail *t, int *ret_fd, struct stat *ret)
         return -errno;
     if (!S_ISREG(ret->st_mode))
         return -EMEDIUMTYPE;
-    if (!may_be_read(t, ret))
-        return -EPERM;
+    r = check_place(t, ret);
+    if (r < 0)
+        return r;
     *ret_fd = take_fd(&fd);
     return 0;
 }

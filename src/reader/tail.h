@@ -38,8 +38,8 @@ enum tail_look {
 };
 
 /* Looks at the file, anew where a network file system would answer from memory. A negative errno
- * is trouble that may pass; -EMEDIUMTYPE: it is no regular file; -EPERM: somebody
- * else may have put it there. */
+ * is trouble that may pass; -EMEDIUMTYPE: it is no regular file; -EPERM, -EMLINK: somebody else may
+ * have put it there, as it is not the owner's, or is a link. */
 int tail_look(struct tail *t, bool fresh);
 
 /* Leaves the file that was replaced, with 0 like tail_look(). */

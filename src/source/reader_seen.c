@@ -32,5 +32,6 @@ void reader_seen_note(struct reader_seen *s, uint64_t offset)
 
 void reader_seen_forget(struct reader_seen *s)
 {
-    *s = (struct reader_seen){.path = s->path, .number = s->number, .untold = s->untold};
+    *s = (struct reader_seen){
+        .path = s->path, .number = s->number, .untold = s->untold, .in_trouble = s->in_trouble};
 }

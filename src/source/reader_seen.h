@@ -16,6 +16,7 @@ struct reader_seen {
     uint32_t skip_at;
     uint32_t number; /* of the file in its attempt, from 1; 0 = as the reader counts */
     char *untold;    /* the path, until somebody was told it; whoever holds this frees it */
+    bool in_trouble; /* and that was told */
 };
 
 /* A new reader will begin at the marks, which stand before this. */

@@ -57,10 +57,12 @@ struct readers_handlers {
      * reader has begun or ended, which need not make a difference. Behind readers_drain() true is
      * also told when none can be had, and false, for which somebody may wait, once. */
     void (*read)(void *ctx, const char *job, uint32_t attempt, bool is_read);
-    /* The path of a file that signals come from, before the first that may be evidence: of as many
-     * files as may matter. Once in a daemon's life, and again should the number mean another. path
-     * is sanitised. May be NULL. */
-    void (*named)(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path);
+    /* The path of a file that signals come from (trouble NULL), before the first that may be
+     * evidence: of as many files as may matter. Once in a daemon's life, and again should the
+     * number mean another. Or that it cannot be read, and why, of the first few; and when such a
+     * one can be after all. path and trouble are sanitised. May be NULL. */
+    void (*named)(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
+                  const char *trouble);
     /* A file is being followed (trouble NULL), or cannot be read, and why. path is sanitised. */
     void (*file)(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
                  const char *trouble);

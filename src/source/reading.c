@@ -43,7 +43,7 @@ void reading_forget_seen(struct reading *j)
     VEC_FOREACH (&j->seen, s)
         free(s->untold);
     j->seen.n = 0;
-    j->n_named = 0;
+    j->n_named = j->n_troubles = 0;
 }
 
 void reading_free(struct reading *j)

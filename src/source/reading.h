@@ -34,6 +34,7 @@ struct reading {
     bool told_unread;             /* of the end of this attempt */
     VEC(struct reader_seen) seen; /* by file */
     uint32_t n_named;             /* of them, whose path was told */
+    uint32_t n_troubles;          /* how often it was told that one cannot be read */
     struct reader_rate signals;
 };
 

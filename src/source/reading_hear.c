@@ -20,6 +20,7 @@
 #define COMPLAINTS_MAX 20   /* of one reader in a second: they end in a log */
 #define NAMED_MAX      1024 /* files of an attempt at one place whose paths are told */
 #define NAMED_WELL     64   /* ... as long as they tell of nothing but progress */
+#define TROUBLES_MAX   16   /* told of an attempt at one place: they are read by people */
 #define FAILURES_MAX   2    /* of a node's reader, and its jobs go elsewhere */
 
 static struct reader_seen *seen_of(struct reading *j, uint32_t file)
@@ -75,8 +76,23 @@ static void tell_name(struct reading *j, struct reader_seen *seen, const struct 
         return;
     seen->untold = NULL;
     j->n_named++;
-    r->handlers.named(r->ctx, j->key, j->attempt, s->file, path);
+    r->handlers.named(r->ctx, j->key, j->attempt, s->file, path, NULL);
     free(path);
+}
+
+/* Whoever was told that it cannot be read is told when it can. */
+static void tell_trouble(struct reading *j, struct reader_seen *seen, uint32_t number,
+                         const struct reader_file *f)
+{
+    const struct readers *r = j->owner->readers;
+    bool trouble = *f->trouble != '\0';
+
+    if (!r->handlers.named || trouble == seen->in_trouble ||
+        (trouble && j->n_troubles >= TROUBLES_MAX))
+        return;
+    j->n_troubles += trouble;
+    seen->in_trouble = trouble;
+    r->handlers.named(r->ctx, j->key, j->attempt, number, f->path, trouble ? f->trouble : NULL);
 }
 
 static void take_signal(struct reading *j, const json_t *t)
@@ -105,23 +121,26 @@ static void take_file(struct reading *j, const json_t *t)
     struct readers *r = j->owner->readers;
     struct reader_file f;
     struct reader_seen *seen;
+    uint32_t number;
     uint64_t hash;
 
     if (!reader_word_file(t, &f))
         return;
+    number = number_of(j, f.file);
     seen = seen_of(j, f.file);
     hash = hash_bytes(HASH_INIT, f.path, strlen(f.path));
     if (seen->path != hash) {
         reader_seen_forget(seen);
         seen->path = hash;
+        seen->in_trouble = false;
         free(seen->untold);
         seen->untold = xstrdup(f.path);
     }
     if (*f.trouble && !may_complain(j->owner))
         return;
     j->nowhere &= *f.trouble != '\0';
-    r->handlers.file(r->ctx, j->key, j->attempt, number_of(j, f.file), f.path,
-                     *f.trouble ? f.trouble : NULL);
+    tell_trouble(j, seen, number, &f);
+    r->handlers.file(r->ctx, j->key, j->attempt, number, f.path, *f.trouble ? f.trouble : NULL);
     if (!*f.trouble)
         reading_settle_file(j, f.path, f.local);
 }

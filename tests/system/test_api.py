@@ -280,6 +280,29 @@ def test_what_a_comment_asks_for_in_vain_is_told(open_path, world, reknit):
         d.process.wait()
 
 
+def test_explain_names_the_log_that_is_not_read(open_path, world, reknit):
+    shared = open_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    for name, owner in (("other.out", BOB), ("own.out", ALICE)):
+        (shared / name).write_text("")
+        os.chown(shared / name, owner, owner)
+    daemon = Daemon(open_path, world, mode="observe")
+    with contextlib.ExitStack() as stack:
+        stack.callback(daemon.process.kill)
+        why = "it lies where others can put a file, and is not the user's own"
+        job = world.submit(name="planted", uid=ALICE, stdout_path=str(shared / "other.out"), stderr_path=str(shared / "own.out"),
+                           work_dir=str(shared), comment="reknit")
+        key = daemon.until("/v1/jobs", lambda a: any(j.get("name") == "planted" for j in a["jobs"]))["jobs"][-1]["key"]
+        told = daemon.until(f"/v1/jobs/{key}/events?kind=log-named", lambda a: a["events"])["events"]
+        assert [(e["log"]["path"], e["log"]["trouble"]) for e in told] == [(str(shared / "other.out"), why)]
+        env = {**os.environ, "REKNIT_SOCKET": str(daemon.socket)}
+        assert f"its log {shared}/other.out is not read: {why}" in " ".join(reknit("explain", job, env=env).stdout.split())
+        run = json.loads(reknit("explain", "--format", "json", job, env=env).stdout)
+        assert [e["log"]["trouble"] for e in run["attempts"][0]["events"] if e["kind"] == "log-named"] == [why]
+        daemon.stop()
+
+
 def test_what_was_observed_is_not_caught_up_with(open_path, world, reknit):
     world.submit(n_nodes=1, comment="reknit", name="fails", runs=[(1, "failed", 1)])
     world.submit(n_nodes=1, comment="reknit", name="late", runs=[(1, "timeout", 0)])

@@ -334,11 +334,11 @@ def test_what_a_stranger_put_there_is_no_log(open_path):
         write(path, number)
         os.chown(path, owner, owner)
     (theirs / "link.out").symlink_to(shared / "own.out")
-    why = "it lies where others can put a file, and is not the user's own"
+    whose, link = (f"it lies where others can put a file, and is {what}" for what in ("not the user's own", "a symbolic link"))
     with Reader(program, user=STRANGER) as reader:
         reader.follow(shared, "planted.out", "%x.out", "own.out", "job/planted.out", "job/own.out", "job/link.out",
                       f"{project}/of a colleague.out")
-        for path in (shared / "planted.out", theirs / "planted.out", theirs / "link.out"):
+        for path, why in ((shared / "planted.out", whose), (theirs / "planted.out", whose), (theirs / "link.out", link)):
             reader.kind("file", path=str(path), trouble=why)
         reader.drain()
         assert sorted(reader.roots()) == [3, 4, 5]
@@ -367,9 +367,8 @@ def test_in_a_folder_that_others_may_write_only_what_is_the_owners_is_read(open_
     (shared / "link").symlink_to(open_path / "elsewhere")
     with Reader(program, user=user) as reader:
         reader.follow(shared, "planted", "own", "root's", "link", uid=STRANGER)
-        for name in ("planted", "root's", "link"):
-            reader.kind("file", path=str(shared / name),
-                        trouble="it lies where others can put a file, and is not the user's own")
+        for name, what in (("planted", "not the user's own"), ("root's", "not the user's own"), ("link", "a symbolic link")):
+            reader.kind("file", path=str(shared / name), trouble=f"it lies where others can put a file, and is {what}")
         reader.drain()
         assert reader.roots() == [2]
 

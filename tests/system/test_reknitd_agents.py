@@ -204,7 +204,7 @@ def test_a_node_speaks_of_its_own_jobs_only(place, world):
 def test_processes_of_another_user_are_not_of_the_job_whatever_they_are_called(place, world, tmp_path):
     for name in ("theirs", "own"):
         (tmp_path / name).write_text(f"{name}: {ECC}")
-    job = running(place, world, std_out=str(tmp_path / "none"))
+    job = running(place, world, stdout_path=str(tmp_path / "none"))
     node = Node(place, "n1")
     node.death(1, job, rank=3, uid=1001)
     assert node.hear() == {"ack": 1, "origin": 7}
@@ -273,7 +273,7 @@ def test_a_log_that_a_node_tells_of_is_read_once(place, world, tmp_path):
     node = Node(place, "n1")
     log.write_text(ECC)
     unreachable(world)
-    job = world.submit(comment="reknit", std_out=str(tmp_path / "none"))
+    job = world.submit(comment="reknit", stdout_path=str(tmp_path / "none"))
     node.say("logs", 0, job=int(job), restart=0, paths=[str(log)])  # before a look has shown that it runs
     world.mend()
     place.journal.wait(job, "signal", lambda e: e.body.get("cause") == "gpu-hardware", timeout=20)
@@ -289,7 +289,7 @@ def test_no_other_node_and_no_earlier_attempt_names_a_log(place, world, tmp_path
     names = "stranger", "later", "right"
     for name in names:
         (tmp_path / name).write_text(f"{name}: {ECC}")
-    job = running(place, world, n_nodes=1, std_out=str(tmp_path / "none"))
+    job = running(place, world, n_nodes=1, stdout_path=str(tmp_path / "none"))
     stranger, node = Node(place, "n2"), Node(place, "n1")
     stranger.say("logs", 0, job=int(job), restart=0, paths=[str(tmp_path / "stranger")])
     node.say("logs", 0, job=int(job), restart=1, paths=[str(tmp_path / "later")])
@@ -304,7 +304,7 @@ def test_a_log_is_read_on_after_a_restart_whoever_tells_of_it(place, world, tmp_
     """The agents tell again; and what reknitd had begun to read is in its own state."""
     begun, new = tmp_path / "begun", tmp_path / "new"
     begun.write_text(ECC)
-    job = running(place, world, std_out=str(tmp_path / "none"))
+    job = running(place, world, stdout_path=str(tmp_path / "none"))
     Node(place, "n1").say("logs", 0, job=int(job), restart=0, paths=[str(begun)])
     place.journal.wait(job, "signal", lambda e: e.body.get("cause"), timeout=20)
     offsets = place.daemon.folder / "state" / "offsets"

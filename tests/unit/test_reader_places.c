@@ -43,6 +43,8 @@ struct world {
     int refusal;         /* of what is asked, at once */
     VEC(uint32_t) files; /* of signals */
     unsigned drained;
+    unsigned n_told; /* of files that cannot be read, and that can after all */
+    char told[300];  /* the last */
 };
 
 struct played {
@@ -91,6 +93,15 @@ static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file,
 {
 }
 
+static void on_named(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
+                     const char *trouble)
+{
+    struct world *w = ctx;
+
+    w->n_told++;
+    STR_PRINTF(w->told, "%u %s: %s", file, path, trouble ? trouble : "read");
+}
+
 static void on_state(void *ctx, uid_t uid, const char *node, const char *text)
 {
 }
@@ -114,6 +125,7 @@ static const struct readers_handlers handlers = {.signal = on_signal,
                                                  .drained = on_drained,
                                                  .read = on_read,
                                                  .file = on_file,
+                                                 .named = on_named,
                                                  .reader_state = on_state,
                                                  .home = on_home,
                                                  .elsewhere = on_elsewhere};
@@ -268,6 +280,45 @@ static void test_what_a_node_read_the_next_goes_on_with(void **state)
     tell_signal(&second, 0, 30);
     UNTIL(w.files.n == 3, turn(&w));
     close(second.fd);
+    end(&w);
+}
+
+static void tell_file(struct played *p, unsigned file, const char *trouble)
+{
+    _cleanup_(freep) char *text =
+        xasprintf("{\"kind\":\"file\"," ABOUT ",\"file\":%u,\"path\":\"/logs/%u\",\"trouble\":%s}",
+                  file, file, trouble);
+
+    tell(p, text);
+}
+
+/* Once, until it can be read; and of a few: what a reader says ends in the journal. */
+static void test_of_a_file_that_cannot_be_read_it_is_told_why(void **state)
+{
+    struct world w;
+    struct played p;
+
+    begin(&w);
+    assert_int_equal(follow(&w, 1), 0);
+    p = play(&w);
+    expect(&p, "\"follow\"");
+    tell_file(&p, 0, "null");
+    tell_file(&p, 1, "\"Permission denied\"");
+    UNTIL(w.n_told == 1, turn(&w));
+    assert_string_equal(w.told, "1 /logs/1: Permission denied");
+    tell_file(&p, 1, "\"it is no\\nfile\"");
+    tell_file(&p, 2, "\"it is no\\nfile\"");
+    UNTIL(w.n_told == 2, turn(&w));
+    assert_string_equal(w.told, "2 /logs/2: it is no file");
+    tell_file(&p, 1, "null");
+    UNTIL(w.n_told == 3, turn(&w));
+    assert_string_equal(w.told, "1 /logs/1: read");
+    for (unsigned i = 3; i < 18; i++)
+        tell_file(&p, i, "\"Permission denied\"");
+    tell_file(&p, 2, "null");
+    UNTIL(strcmp(w.told, "2 /logs/2: read") == 0, turn(&w));
+    assert_int_equal(w.n_told, 2 + 1 + 14 + 1); /* 16 of them, and two that can */
+    close(p.fd);
     end(&w);
 }
 
@@ -461,6 +512,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_node_read_the_next_goes_on_with),
+        cmocka_unit_test(test_of_a_file_that_cannot_be_read_it_is_told_why),
         cmocka_unit_test(test_files_go_to_who_told_of_them),
         cmocka_unit_test(test_a_shared_file_is_read_once),
         cmocka_unit_test(test_the_next_attempt_is_read_on_its_own_nodes),

@@ -91,10 +91,12 @@ static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file,
     STR_COPY(w->last_trouble, trouble ? trouble : "");
 }
 
-static void on_named(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path)
+static void on_named(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
+                     const char *trouble)
 {
     struct world *w = ctx;
 
+    assert_null(trouble);
     w->named++;
     w->roots_before = w->lines.n;
     w->named_file = file;

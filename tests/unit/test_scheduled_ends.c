@@ -810,6 +810,16 @@ static void name_log(struct world *w, uint32_t file, const char *path)
     world_feed(w, e);
 }
 
+static void refuse_log(struct world *w, uint32_t file, const char *path)
+{
+    struct event e = of_job(w, EVENT_LOG_NAMED);
+
+    e.attempt = w->attempt;
+    e.log = (struct log_facts){.file = file, .trouble = "it is no regular file"};
+    STR_COPY(e.log.path, path);
+    world_feed(w, e);
+}
+
 static void read_line(struct world *w, uint32_t file, uint64_t line)
 {
     struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
@@ -838,6 +848,7 @@ static void the_evidence_says_in_which_file_it_stands(void **state)
     name_log(w, 0, "/home/a/slurm-1.out");
     name_log(w, 3, "/home/a/train-1.log");
     name_log(w, 3, "/home/a/train-1.log"); /* another daemon's word */
+    refuse_log(w, 3, "/home/b/train-1.log");
     read_line(w, 3, 7);
     end_attempt(w, SCHED_FAILED, 1);
     check_path(w, "/home/a/train-1.log");

@@ -698,6 +698,35 @@ static void the_mode_is_what_follows_from_all_that_was_said(void **state)
     story_done(&b.story);
 }
 
+static void logged(struct book *b, const char *path, const char *trouble)
+{
+    struct event *e = next(b, EVENT_LOG_NAMED);
+
+    STR_COPY(e->log.path, path);
+    STR_COPY(e->log.trouble, trouble);
+    story_add(&b->story, e);
+}
+
+static void a_log_that_is_not_read_is_named_once(void **state)
+{
+    const struct story_attempt *a;
+    struct book b;
+
+    (void)state;
+    begin(&b);
+    start(&b);
+    logged(&b, "/a", "");
+    for (int i = 0; i < 3; i++) /* reknitd is started again */
+        logged(&b, "/b", "it is no regular file");
+    logged(&b, "/b", "");
+    logged(&b, "/b", "");
+    a = story_last_attempt(story_last_run(&b.story));
+    assert_int_equal(a->facts.n, 2);
+    words_are(a, 0, "its log /b is not read: it is no regular file");
+    words_are(a, 1, "its log /b is read after all");
+    story_done(&b.story);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -724,6 +753,7 @@ int main(void)
         cmocka_unit_test(one_that_is_queued_again_at_once_has_ended),
         cmocka_unit_test(a_story_may_be_of_the_last_run_only),
         cmocka_unit_test(the_tail_of_a_journal_tells_where_it_was),
+        cmocka_unit_test(a_log_that_is_not_read_is_named_once),
         cmocka_unit_test(the_mode_is_what_follows_from_all_that_was_said),
     };
 

@@ -42,7 +42,7 @@ enum event_kind {
     EVENT_BRAKES,          /* how fast anything may be done from now on */
     EVENT_FENCED,          /* nothing of the job runs any more on a node that does not answer */
     EVENT_LOGS_UNREAD, /* nobody reads the output of the attempt; if it ended, soon somebody will */
-    EVENT_LOG_NAMED,   /* the path of a file by whose number signals call it */
+    EVENT_LOG_NAMED,   /* the path of a file by whose number signals call it; or why none come */
     EVENT_LOGS_READ, /* somebody does, from where the last reader was; if it ended: or nobody can */
     /* derived */
     EVENT_FINDING,     /* a detector's statement */
@@ -245,6 +245,7 @@ struct fence_facts {
 struct log_facts {
     uint32_t file;           /* as in signals of the attempt */
     char path[LOG_PATH_LEN]; /* too long ones begin with "..." */
+    char trouble[160];       /* why nobody can read it; "" = it is read */
 };
 
 struct ended_facts {

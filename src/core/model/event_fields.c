@@ -462,6 +462,7 @@ static const struct field fence_fields[] = {
 static const struct field log_fields[] = {
     NUMBER(struct log_facts, file),
     TEXT(struct log_facts, path),
+    TEXT(struct log_facts, trouble),
     END,
 };
 

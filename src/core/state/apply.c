@@ -257,8 +257,11 @@ static bool apply_read(struct model *m, struct job *j, const struct event *e)
 }
 
 /* Also of what is judged: it may go on, and be judged again. */
+/* One that nobody can read is told for people alone. */
 static bool apply_log_named(struct model *m, struct job *j, const struct event *e)
 {
+    if (e->log.trouble[0])
+        return true;
     return is_attempt(j, e) && j->state != JOB_STARTING && j->state != JOB_ENDED &&
            log_names_add(&j->attempt.logs, &e->log);
 }
