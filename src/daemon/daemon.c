@@ -24,8 +24,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ADAPTER   "reknit-slurm"
-#define SAY_EVERY (60 * USEC_PER_SEC) /* what may come often */
+#define ADAPTER     "reknit-slurm"
+#define JOURNAL_MIB 16
+#define SAY_EVERY   (60 * USEC_PER_SEC) /* what may come often */
 
 /* What happened */
 
@@ -181,6 +182,8 @@ static int open_pump(struct daemon *d, struct err *e)
 
     STR_PRINTF(path, "%s/" JOURNAL_NAME, d->config->state_dir);
     r = journal_open(path, JOURNAL_WRITE, &d->journal, e);
+    if (r >= 0)
+        r = journal_use_memory(d->journal, JOURNAL_MIB, e);
     if (r < 0)
         return r;
     if (journal_lost(d->journal) > 0)

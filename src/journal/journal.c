@@ -334,6 +334,19 @@ static int open_all(struct journal *j, const char *path, enum journal_mode mode,
     return r;
 }
 
+int journal_use_memory(struct journal *j, unsigned mib, struct err *e)
+{
+    int64_t page = 0;
+    char sql[96];
+    int r = journal_number(j, "PRAGMA page_size", &page, e);
+
+    if (r < 0)
+        return r;
+    STR_PRINTF(sql, "PRAGMA cache_size=-%u; PRAGMA wal_autocheckpoint=%" PRId64, mib << 10,
+               ((int64_t)mib << 20) / page);
+    return journal_run(j, sql, e);
+}
+
 int journal_open(const char *path, enum journal_mode mode, struct journal **ret, struct err *e)
 {
     _cleanup_(journal_freep) struct journal *j = xnew(struct journal);

@@ -22,6 +22,11 @@ int journal_open(const char *path, enum journal_mode mode, struct journal **ret,
 struct journal *journal_free(struct journal *j);
 DEFINE_CLEANUP(struct journal *, journal_free);
 
+/* Of many jobs each has a page of the index of its own, so every signal makes another one dirty.
+ * Keeps so much of the file in memory, and lets the write-ahead log grow as long before its pages
+ * are put in place: a page that changed often meanwhile is written once. */
+int journal_use_memory(struct journal *j, unsigned mib, struct err *e);
+
 /* Whether its file still has the name that it was opened by. */
 bool journal_is_in_place(const struct journal *j);
 

@@ -35,7 +35,7 @@ CALLS = {
     "config": [("check", None, False), ("show", None, False), ("check {config}", None, True), ("show {config}", None, True),
                ("check {policy}", None, True), ("show {policy}", None, True)],
     "doctor": [("--config {config}", None, True)],
-    "release-stale": [("--config {config}", None, False)],
+    "release-stale": [("--config {other}", None, False)],
 }
 # What cannot be told: status 1, a reason, and no half an answer.
 FAILURES = {
@@ -51,14 +51,16 @@ def asked(reknit, tmp_path_factory):
     """Calls a verb in a world that has something to tell of everything."""
     folder = tmp_path_factory.mktemp("json")
     folder.chmod(0o755)
-    names = {"log": folder / "train.log", "config": folder / "reknitd.yaml", "policy": folder / "policy.yaml"}
+    names = {"log": folder / "train.log", "config": folder / "reknitd.yaml", "policy": folder / "policy.yaml",
+             "other": folder / "other.yaml"}
     names["log"].write_text("step 1: loss 2.0\n[rank0]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n")
     names["policy"].write_text("max_restarts: 3\n")
-    with World(nodes=4) as world:
+    with World(nodes=4) as world, World(nodes=1) as unwatched:
         for key in ("job", "second"):
             names[key] = world.submit(runs=[(1, "failed", 1)], user="alice", uid=ALICE, name='a "job"\n')
-        held = {"reknit": {"held_until": 1}}
-        world.submit(held=True, priority=0, admin_comment=json.dumps(held))
+        held = {"reknit": {"held_until": 1}}  # a reknitd that sees it frees it, too
+        unwatched.submit(held=True, priority=0, admin_comment=json.dumps(held))
+        names["other"].write_text(json.dumps({"adapter": {"command": unwatched.command}}))
         daemon = Daemon(folder, world, webhook={"url": "http://127.0.0.1:9/secret"})
         env = {**os.environ, "REKNIT_SOCKET": str(daemon.socket), "REKNIT_STATE_DIR": str(folder / "mine"),
                "HOME": str(folder), "XDG_CONFIG_HOME": "", "SLURM_CONF": "/no/such/file"}
