@@ -12,6 +12,7 @@
 #include "agent/kin.h"
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "base/vec.h"
@@ -43,7 +44,7 @@ struct guest {
 
 struct attempts {
     char *node;
-    char *path, *path_new; /* NULL = they are not kept */
+    char *path; /* NULL = they are not kept */
     struct attempts_asks asks;
     void *ctx;
     VEC(struct attempt) list;
@@ -61,27 +62,18 @@ static struct attempt *find(const struct attempts *l, const struct attempt_id *i
 
 /* The file */
 
-static int write_all(const struct attempts *l, int fd)
+/* Where that fails, the file keeps the attempts of before. */
+static void keep(const struct attempts *l)
 {
     _cleanup_strbuf_ struct strbuf text = {0};
 
+    if (!l->path)
+        return;
     strbuf_adds(&text, HEAD);
     VEC_FOREACH (&l->list, a)
         strbuf_addf(&text, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n", a->id.job, a->id.restart,
                     (uint32_t)a->id.user);
-    return write(fd, text.s, text.len) == (ssize_t)text.len ? 0 : -ENOSPC;
-}
-
-/* Where that fails, the file keeps the attempts of before. */
-static void keep(const struct attempts *l)
-{
-    _cleanup_(closep) int fd = -1;
-
-    if (!l->path)
-        return;
-    fd = open(l->path_new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || write_all(l, fd) < 0 || rename(l->path_new, l->path) < 0)
-        unlink(l->path_new);
+    file_replace(AT_FDCWD, l->path, text.s, text.len);
 }
 
 /* Whether it is in the list now. */
@@ -302,7 +294,6 @@ struct attempts *attempts_new(const char *node, const char *path, const struct a
 
     l->node = xstrdup(node);
     l->path = path ? xstrdup(path) : NULL;
-    l->path_new = path ? xasprintf("%s.new", path) : NULL;
     l->asks = *asks;
     l->ctx = ctx;
     return l;
@@ -318,7 +309,6 @@ struct attempts *attempts_free(struct attempts *l)
     VEC_DONE(&l->guests);
     free(l->node);
     free(l->path);
-    free(l->path_new);
     free(l);
     return NULL;
 }

@@ -54,7 +54,7 @@ struct connection {
     char peer[64];    /* the address, there */
     bool known;       /* there, a request has proven who asks */
     bool dropped;
-    usec_t since; /* when it began to do what it does */
+    usec_t opened, since; /* ... when it began to do what it does */
     enum { CONNECTION_ASKS, CONNECTION_TAKES, CONNECTION_STREAMS } state;
     struct stream *stream;
     struct MHD_Connection *mhd;
@@ -181,7 +181,7 @@ static size_t count_remote(const struct http *h, const char *peer, struct connec
         if ((*c)->dropped || (peer && !streq((*c)->peer, peer)))
             continue;
         n++;
-        if (!(*c)->known && !(*c)->suspended && (!oldest || (*c)->since < oldest->since))
+        if (!(*c)->known && !(*c)->suspended && (!oldest || (*c)->opened < oldest->opened))
             *ret_oldest = *c;
     }
     return n;
@@ -249,6 +249,7 @@ static void add_connection(struct http *h, int fd, const struct sockaddr *a, soc
     c->http = h;
     c->fd = fd;
     enter(c, CONNECTION_ASKS);
+    c->opened = c->since;
     if (h->c.local)
         identity_of_socket(h->c.identity, fd, &c->who);
     else

@@ -205,7 +205,7 @@ static void look_at_its_config(struct doctor *d, const json_t *health)
         doctor_row(d, DOCTOR_WARN, "its config", "give doctor --config that file",
                    "it is that of %s, not of %s", file, d->config_path);
     else if (!streq(hash, ours))
-        doctor_row(d, DOCTOR_WARN, "its config", "systemctl reload reknitd",
+        doctor_row(d, DOCTOR_WARN, "its config", "systemctl reload reknitd; restart, for state_dir",
                    "it is another one than %s and its drop-ins say now", file);
     else
         doctor_row(d, DOCTOR_OK, "its config", NULL, "it is what %s says now", file);

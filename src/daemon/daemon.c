@@ -166,6 +166,9 @@ static int take_lock(struct daemon *d, struct err *e)
 
     if (mkdir(d->config->state_dir, 0750) < 0 && errno != EEXIST)
         return err_set(e, -errno, "%s: %s", d->config->state_dir, strerror(errno));
+    d->state_dir = open(d->config->state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (d->state_dir < 0)
+        return err_set(e, -errno, "%s: %s", d->config->state_dir, strerror(errno));
     STR_PRINTF(d->lock_path, "%s/lock", d->config->state_dir);
     d->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (d->lock < 0)
@@ -274,7 +277,7 @@ int daemon_new(sd_event *event, const char *config_path, const char *drop_ins, s
     d->event = sd_event_ref(event);
     d->config_path = config_path;
     d->drop_ins = drop_ins;
-    d->lock = -1;
+    d->state_dir = d->lock = -1;
     d->started = now_us();
     r = set_up(d, e);
     if (r < 0)
@@ -300,6 +303,7 @@ struct daemon *daemon_free(struct daemon *d)
     journal_free(d->journal);
     daemon_config_free(d->config);
     closep(&d->lock);
+    closep(&d->state_dir);
     sd_event_unref(d->event);
     free(d);
     return NULL;
@@ -324,8 +328,8 @@ void daemon_reload(struct daemon *d)
         log_error("%s; what held before still holds", e.text);
         return;
     }
-    d->config_hash = daemon_config_hash(fresh);
     keep_state_dir(d->config, fresh);
+    d->config_hash = daemon_config_hash(fresh);
     daemon_config_free(d->config);
     d->config = fresh;
     tell_config(d);

@@ -33,6 +33,7 @@ struct daemon {
     struct daemon_config *config;
     const char *config_path, *drop_ins; /* to be read again on SIGHUP */
     uint64_t config_hash;               /* of what holds */
+    int state_dir; /* stays the one that was opened, whatever becomes of its name */
     int lock;
     char lock_path[PATH_MAX];
     char programs[PATH_MAX]; /* where those that go with this one lie */

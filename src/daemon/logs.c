@@ -76,31 +76,19 @@ static void on_file(void *ctx, const char *job, uint32_t attempt, uint32_t file,
         log_debug("%s, attempt %u: file %u is %s", job, attempt, file, path);
 }
 
-/* The end of a path says more than its beginning. */
-static void copy_path(char ret[LOG_PATH_LEN], const char *path)
-{
-    size_t len = strlen(path);
-    const char *end = path + len - (LOG_PATH_LEN - sizeof("..."));
-
-    if (len < LOG_PATH_LEN) {
-        str_copy(ret, LOG_PATH_LEN, path);
-        return;
-    }
-    while ((*end & 0xC0) == 0x80) /* within a character */
-        end++;
-    str_printf(ret, LOG_PATH_LEN, "...%s", end);
-}
-
+/* Core is told what it takes; people, what cannot be read. */
 static void on_named(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
                      const char *trouble)
 {
     struct log_watch *w = ctx;
     struct event e = about(job, attempt, EVENT_LOG_NAMED);
+    const struct job *j = model_job(pump_model(w->d->pump), job);
 
     e.log.file = file;
-    copy_path(e.log.path, path);
+    STR_COPY(e.log.path, path);
     STR_COPY(e.log.trouble, trouble ? trouble : "");
-    pump_input(w->d->pump, &e);
+    if (j && j->attempt.number == attempt && (trouble || log_names_lack(&j->attempt.logs, &e.log)))
+        pump_input(w->d->pump, &e);
 }
 
 static void on_reader_state(void *ctx, uid_t uid, const char *node, const char *text)
@@ -146,12 +134,11 @@ static const struct readers_handlers handlers = {.signal = on_signal,
 struct log_watch *log_watch_new(struct daemon *d)
 {
     struct log_watch *w = xnew(struct log_watch);
-    char state[CONFIG_TEXT_MAX + 16];
-    struct readers_config config = {
-        .children = d->children, .node_readers = d->node_readers, .state_file = state};
+    struct readers_config config = {.children = d->children,
+                                    .node_readers = d->node_readers,
+                                    .state_dir = d->state_dir,
+                                    .ping_patience = d->config->readers.stall};
 
-    config.ping_patience = d->config->readers.stall;
-    STR_PRINTF(state, "%s/offsets", d->config->state_dir);
     w->d = d;
     w->readers = readers_new(d->event, &config, &handlers, w);
     return w->readers ? w : log_watch_free(w);

@@ -15,6 +15,8 @@
 #include "action/webhook.h"
 #include "api/views.h"
 #include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/timer.h"
@@ -22,7 +24,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -42,20 +43,14 @@ struct notifier {
 
 /* The file */
 
-static void state_path(const struct notifier *n, char ret[PATH_MAX])
-{
-    str_printf(ret, PATH_MAX, "%s/" STATE_NAME, n->d->config->state_dir);
-}
-
 /* -ENOENT: nobody was ever told anything. */
 static int read_state(const struct notifier *n, uint64_t *ret)
 {
-    char path[PATH_MAX], text[32] = "";
-    _cleanup_(closep) int fd = -1;
+    _cleanup_(closep) int fd =
+        openat(n->d->state_dir, STATE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    char text[32] = "";
     long long v;
 
-    state_path(n, path);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
         return -errno;
     text[strcspn(text, "\n")] = '\0';
@@ -68,18 +63,16 @@ static int read_state(const struct notifier *n, uint64_t *ret)
 /* On a full disk the old one stays; then something may be told once more. */
 static void write_state(struct notifier *n, uint64_t seq)
 {
-    char path[PATH_MAX], fresh[PATH_MAX], text[32];
-    _cleanup_(closep) int fd = -1;
+    char text[32];
+    int r;
 
     if (seq <= n->settled)
         return;
     n->settled = seq;
-    state_path(n, path);
-    STR_PRINTF(fresh, "%s/" STATE_NAME ".new", n->d->config->state_dir);
     STR_PRINTF(text, "%" PRIu64 "\n", seq);
-    fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || rename(fresh, path) < 0)
-        log_warning("%s: %s", path, strerror(errno));
+    r = file_replace(n->d->state_dir, STATE_NAME, text, strlen(text));
+    if (r < 0)
+        log_warning("%s/" STATE_NAME ": %s", n->d->config->state_dir, strerror(-r));
 }
 
 /* Notices */

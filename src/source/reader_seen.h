@@ -15,7 +15,7 @@ struct reader_seen {
     uint64_t skip_to;
     uint32_t skip_at;
     uint32_t number; /* of the file in its attempt, from 1; 0 = as the reader counts */
-    char *untold;    /* the path, until somebody was told it; whoever holds this frees it */
+    char *untold;    /* the path or its end, until somebody was told; whoever has this frees it */
     bool in_trouble; /* and that was told */
 };
 

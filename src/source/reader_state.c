@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "base/timer.h"
 
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define NAME           "offsets"
 #define PRINT_LEN_MAX  64
 #define UNCLAIMED_LIFE (10 * USEC_PER_MIN) /* of jobs in the file that nobody asks for */
 #define LEFT_MAX       64                  /* marks that jobs of one owner left */
@@ -26,7 +28,7 @@
 #define SAVE_COST      (4 * USEC_PER_MSEC) /* for each KiB: a large file is written less often */
 
 struct reader_state {
-    char *path; /* NULL = none */
+    int folder; /* -1 = none */
     void (*list)(void *ctx, json_t *jobs);
     void *ctx;
     json_t *saved; /* of the file, as far as nobody has asked for it */
@@ -111,7 +113,9 @@ static json_t *load_left(const json_t *file)
 
 static void load(struct reader_state *s)
 {
-    json_t *file = s->path ? json_load_file(s->path, 0, NULL) : NULL;
+    _cleanup_(closep) int fd =
+        s->folder < 0 ? -1 : openat(s->folder, NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    json_t *file = fd < 0 ? NULL : json_loadfd(fd, 0, NULL);
     json_t *jobs = json_object_get(file, "jobs");
 
     s->saved = json_is_object(jobs) ? json_incref(jobs) : json_object();
@@ -144,36 +148,11 @@ static char *text_of(const struct reader_state *s)
     return text;
 }
 
-/* In one step: the old file, or the new one. */
-static int write_file(const char *path, const char *text)
-{
-    _cleanup_(freep) char *fresh = xasprintf("%s.new", path);
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    size_t len = strlen(text);
-    int r = 0;
-
-    if (fd < 0)
-        return -errno;
-    for (size_t at = 0; at < len && r == 0;) {
-        ssize_t n = write(fd, text + at, len - at);
-
-        if (n < 0 && errno != EINTR)
-            r = -errno;
-        at += n > 0 ? (size_t)n : 0;
-    }
-    if (close(fd) < 0 && r == 0)
-        r = -errno;
-    if (r == 0 && rename(fresh, path) < 0)
-        r = -errno;
-    if (r < 0)
-        unlink(fresh);
-    return r;
-}
-
 static void write_pending(struct reader_state *s)
 {
     if (s->pending)
-        write_file(s->path, s->pending); /* if not: some is read twice */
+        file_replace(s->folder, NAME, s->pending,
+                     strlen(s->pending)); /* if not: some is read twice */
     free(s->pending);
     s->pending = NULL;
 }
@@ -194,13 +173,13 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 void reader_state_changed(struct reader_state *s)
 {
     s->changed = true;
-    if (s->path && !timer_is_armed(s->timer))
+    if (s->folder >= 0 && !timer_is_armed(s->timer))
         timer_arm(s->timer, mono_us() + SAVE_EVERY);
 }
 
 void reader_state_save(struct reader_state *s)
 {
-    if (!s->path)
+    if (s->folder < 0)
         return;
     s->changed = false;
     free(s->pending);
@@ -268,12 +247,12 @@ void reader_state_leave(struct reader_state *s, const struct reader_record *r)
         drop_oldest(s->left);
 }
 
-struct reader_state *reader_state_new(sd_event *event, const char *path,
+struct reader_state *reader_state_new(sd_event *event, int folder,
                                       void (*list)(void *ctx, json_t *jobs), void *ctx)
 {
     struct reader_state *s = xnew(struct reader_state);
 
-    *s = (struct reader_state){.path = path ? xstrdup(path) : NULL, .list = list, .ctx = ctx};
+    *s = (struct reader_state){.folder = folder, .list = list, .ctx = ctx};
     load(s);
     return timer_new(event, on_timer, s, &s->timer) < 0 ? reader_state_free(s) : s;
 }
@@ -288,7 +267,6 @@ struct reader_state *reader_state_free(struct reader_state *s)
     json_decref(s->saved);
     json_decref(s->left);
     free(s->pending);
-    free(s->path);
     free(s);
     return NULL;
 }

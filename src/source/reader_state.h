@@ -30,8 +30,9 @@ struct reader_record {
 
 struct reader_state;
 
-/* path NULL: nothing is kept. list: puts each job that is followed. NULL when the loop refuses. */
-struct reader_state *reader_state_new(sd_event *event, const char *path,
+/* folder: a descriptor, borrowed; -1: nothing is kept. list: puts each job that is followed. NULL
+ * when the loop refuses. */
+struct reader_state *reader_state_new(sd_event *event, int folder,
                                       void (*list)(void *ctx, json_t *jobs), void *ctx);
 /* Writes it, so jobs must be there still. */
 struct reader_state *reader_state_free(struct reader_state *s);

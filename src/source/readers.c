@@ -243,7 +243,7 @@ struct readers *readers_new(sd_event *event, const struct readers_config *c,
         r->config.ping_every = PING_EVERY;
     if (r->config.ping_patience <= 0)
         r->config.ping_patience = PING_PATIENCE;
-    r->state = reader_state_new(event, c->state_file, list_jobs, r);
+    r->state = reader_state_new(event, c->state_dir, list_jobs, r);
     if (!r->state || timer_new(event, on_files_timer, r, &r->files_timer) < 0 ||
         sd_event_add_defer(event, &r->bury, on_bury, r) < 0 ||
         sd_event_source_set_enabled(r->bury, SD_EVENT_OFF) < 0)

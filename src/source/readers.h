@@ -38,10 +38,10 @@ struct log_paths {
 struct readers_config {
     struct children *children;         /* borrowed, as the next */
     struct node_readers *node_readers; /* NULL = readers run on this host only */
-    const char *state_file; /* where it stands in each log, for when the daemon was restarted;
-                               NULL = that is not kept */
-    usec_t ping_every;      /* 0 = the defaults */
-    usec_t ping_patience;   /* so long without an answer is hung */
+    int state_dir; /* a descriptor, borrowed: where it is kept how far each log was read, for when
+                      the daemon was restarted; -1 = nowhere */
+    usec_t ping_every;    /* 0 = the defaults */
+    usec_t ping_patience; /* so long without an answer is hung */
 };
 
 /* job and path are valid during the call only. */
@@ -59,8 +59,9 @@ struct readers_handlers {
     void (*read)(void *ctx, const char *job, uint32_t attempt, bool is_read);
     /* The path of a file that signals come from (trouble NULL), before the first that may be
      * evidence: of as many files as may matter. Once in a daemon's life, and again should the
-     * number mean another. Or that it cannot be read, and why, of the first few; and when such a
-     * one can be after all. path and trouble are sanitised. May be NULL. */
+     * number mean another. Or that it cannot be read, and why, of the first few; and "" when such a
+     * one can be after all. path (the end of a long one, behind "...") and trouble are sanitised.
+     * May be NULL. */
     void (*named)(void *ctx, const char *job, uint32_t attempt, uint32_t file, const char *path,
                   const char *trouble);
     /* A file is being followed (trouble NULL), or cannot be read, and why. path is sanitised. */

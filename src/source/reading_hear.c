@@ -10,6 +10,7 @@
 #include "source/reading.h"
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include "source/reader_word.h"
@@ -80,19 +81,35 @@ static void tell_name(struct reading *j, struct reader_seen *seen, const struct 
     free(path);
 }
 
+/* The end of a path says more than its beginning. */
+static char *shorten(const char *path)
+{
+    size_t len = strlen(path);
+    const char *end = path;
+
+    if (len < LOG_PATH_LEN)
+        return xstrdup(path);
+    end += len - (LOG_PATH_LEN - sizeof("..."));
+    while ((*end & 0xC0) == 0x80) /* within a character */
+        end++;
+    return xasprintf("...%s", end);
+}
+
 /* Whoever was told that it cannot be read is told when it can. */
 static void tell_trouble(struct reading *j, struct reader_seen *seen, uint32_t number,
                          const struct reader_file *f)
 {
     const struct readers *r = j->owner->readers;
     bool trouble = *f->trouble != '\0';
+    _cleanup_(freep) char *path = NULL;
 
     if (!r->handlers.named || trouble == seen->in_trouble ||
         (trouble && j->n_troubles >= TROUBLES_MAX))
         return;
     j->n_troubles += trouble;
     seen->in_trouble = trouble;
-    r->handlers.named(r->ctx, j->key, j->attempt, number, f->path, trouble ? f->trouble : NULL);
+    path = shorten(f->path);
+    r->handlers.named(r->ctx, j->key, j->attempt, number, path, f->trouble);
 }
 
 static void take_signal(struct reading *j, const json_t *t)
@@ -134,7 +151,7 @@ static void take_file(struct reading *j, const json_t *t)
         seen->path = hash;
         seen->in_trouble = false;
         free(seen->untold);
-        seen->untold = xstrdup(f.path);
+        seen->untold = shorten(f.path);
     }
     if (*f.trouble && !may_complain(j->owner))
         return;

@@ -104,33 +104,41 @@ def test_a_token_over_tls(site, world):
 
 def test_strangers_keep_nobody_out(site):
     """Idle connections, of one address more than all may be, and of several: neither those who come
-    are kept out by them, nor those dropped for them who have said who they are."""
+    are kept out by them, nor those dropped for them who have said who they are. Asking again and
+    again without saying that makes nobody younger."""
     context = ssl.create_default_context(cafile=str(site.cert))
-    known = http.client.HTTPSConnection("127.0.0.1", site.port, timeout=20, context=context)
+    known, busy = (http.client.HTTPSConnection("127.0.0.1", site.port, timeout=20, context=context) for _ in range(2))
+
+    def status(connection, token):
+        connection.request("GET", "/v1/health", None, {"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
 
     def is_known():
-        known.request("GET", "/v1/health", None, {"Authorization": f"Bearer {OTHER}"})
-        answer = known.getresponse()
-        answer.read()
-        return answer.status == 200
+        return status(known, OTHER) == 200
 
     def idle(address):
         return socket.create_connection(("127.0.0.1", site.port), timeout=20, source_address=(address, 0))
 
-    assert is_known()
-    sock, held = known.sock, []
+    assert is_known() and status(busy, "nobody") == 401
+    sock, held = known.sock, [socket.create_connection(("127.0.0.1", site.port), timeout=20) for _ in range(8)]
+    assert status(busy, "nobody") == 401
+    bold = busy.sock
     try:
         for address, count in (("127.0.0.1", 300), ("127.0.0.2", 100), ("127.0.0.3", 100), ("127.0.0.4", 100),
                                ("127.0.0.5", 100)):
             held += [idle(address) for _ in range(count)]
             assert site.ask("/v1/jobs", OTHER)[0] == 200
             assert is_known() and known.sock is sock
+            assert select.select([bold], [], [], 0)[0]
         dropped = [s for s in held if select.select([s], [], [], 0)[0]]
         assert len(held) - len(dropped) < 256 and held[-1] not in dropped and held[0] in dropped
     finally:
         for s in held:
             s.close()
         known.close()
+        busy.close()
 
 
 def test_tokens_are_read_again(site):
@@ -253,7 +261,7 @@ def test_a_daemon_with_an_old_configuration_is_seen(site, reknit):
     assert row("its config")["state"] == "ok"
     site.daemon.configure(api=site.api(), poll="2s")
     stale = row("its config")
-    assert stale["state"] == "warn" and stale["mend"] == "systemctl reload reknitd"
+    assert stale["state"] == "warn" and stale["mend"] == "systemctl reload reknitd; restart, for state_dir"
     site.daemon.reload()
     assert row("its config")["state"] == "ok"
 

@@ -269,6 +269,9 @@ def test_a_state_folder_that_changes_needs_a_restart(tmp_path):
         assert "state_dir" in said and "restart" in said
         settle(daemon)
         assert list((tmp_path / "other").iterdir()) == []
+        told = subprocess.run([BIN / "reknit", "doctor", "--config", str(daemon.config)], capture_output=True, text=True,
+                              env={**os.environ, "REKNIT_SOCKET": str(daemon.socket)}).stdout
+        assert "it is another one than" in told, told
 
 
 # On a real Slurm

@@ -13,9 +13,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +108,70 @@ static void a_file_is_read_as_far_as_it_may_be(void **state)
     assert_int_equal(b.len, 0);
 }
 
+static void replace(const char *folder, int fd, const char *text)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+    char path[64];
+
+    STR_PRINTF(path, "%s/state", folder);
+    assert_int_equal(file_replace(fd, "state", text, strlen(text)), 0);
+    assert_int_equal(file_read(path, 64, &b, NULL), 0);
+    assert_string_equal(strbuf_str(&b), text);
+}
+
+static void a_file_is_replaced_as_a_whole_or_not_at_all(void **state)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+    _cleanup_(closep) int folder = open(*state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char path[64], fresh[64], moved[64], none[1] = "";
+
+    path_of(path, state, "state");
+    path_of(fresh, state, "state.new");
+    replace(*state, folder, "longer than the next");
+    replace(*state, folder, "short");
+    replace(*state, folder, none);
+    assert_int_equal(access(fresh, F_OK), -1);
+    replace(*state, folder, "kept");
+    assert_return_code(mkdir(fresh, 0700), errno); /* in the way: there is no writing it */
+    assert_int_equal(file_replace(AT_FDCWD, path, "lost", 4), -EISDIR);
+    assert_int_equal(file_read(path, 64, &b, NULL), 0);
+    assert_string_equal(strbuf_str(&b), "kept");
+    rmdir(fresh);
+    unlink(path);
+
+    /* Whatever stands in the folder's place by now. */
+    STR_PRINTF(moved, "%s-moved", (const char *)*state);
+    assert_return_code(rename(*state, moved), errno);
+    assert_return_code(mkdir(*state, 0700), errno);
+    assert_int_equal(file_replace(folder, "state", "ours", 4), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    STR_PRINTF(path, "%s/state", moved);
+    assert_return_code(unlink(path), errno);
+    assert_return_code(rmdir(moved), errno);
+}
+
+/* As a full disk is, which some file systems tell only when the file is closed. */
+static void what_cannot_be_written_leaves_what_there_was(void **state)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+    struct rlimit limit, before;
+    char path[64], fresh[64];
+
+    path_of(path, state, "state");
+    path_of(fresh, state, "state.new");
+    assert_int_equal(file_replace(AT_FDCWD, path, "kept", 4), 0);
+    assert_return_code(getrlimit(RLIMIT_FSIZE, &before), errno);
+    limit = (struct rlimit){.rlim_cur = 8, .rlim_max = before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_return_code(setrlimit(RLIMIT_FSIZE, &limit), errno);
+    assert_int_equal(file_replace(AT_FDCWD, path, "more than it takes", 18), -EFBIG);
+    assert_return_code(setrlimit(RLIMIT_FSIZE, &before), errno);
+    assert_int_equal(access(fresh, F_OK), -1);
+    assert_int_equal(file_read(path, 64, &b, NULL), 0);
+    assert_string_equal(strbuf_str(&b), "kept");
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +181,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(whether_a_file_still_has_its_name_is_seen, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_file_is_read_as_far_as_it_may_be, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_is_replaced_as_a_whole_or_not_at_all, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_written_leaves_what_there_was, set_up,
+                                        tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ static void on_named(void *ctx, const char *job, uint32_t attempt, uint32_t file
     struct world *w = ctx;
 
     w->n_told++;
-    STR_PRINTF(w->told, "%u %s: %s", file, path, trouble ? trouble : "read");
+    STR_PRINTF(w->told, "%u %s: %s", file, path, !trouble ? "named" : *trouble ? trouble : "read");
 }
 
 static void on_state(void *ctx, uid_t uid, const char *node, const char *text)

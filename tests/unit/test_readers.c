@@ -34,7 +34,8 @@ struct world {
     sd_event *event;
     struct children *children;
     struct readers *readers;
-    char dir[64], log[96], state[96];
+    char dir[64], log[96], state[96]; /* state: as src/source/reader_state.c names it */
+    int folder;
     const char *spawner; /* its socket, or NULL */
     uid_t uid;           /* of the job */
     const char *job;     /* of which signals come */
@@ -124,7 +125,7 @@ static void open_readers(struct world *w, const char *programs)
 {
     struct children_config cc = {.programs = programs, .spawner = w->spawner};
     struct readers_config c = {
-        .state_file = w->state, .ping_every = 100 * USEC_PER_MSEC, .ping_patience = USEC_PER_SEC};
+        .state_dir = w->folder, .ping_every = 100 * USEC_PER_MSEC, .ping_patience = USEC_PER_SEC};
 
     w->children = children_new(w->event, &cc);
     c.children = w->children;
@@ -143,7 +144,9 @@ static void begin(struct world *w, const char *programs)
     *w = (struct world){.dir = "/tmp/reknit-readers-XXXXXX", .uid = getuid(), .job = JOB};
     assert_non_null(mkdtemp(w->dir));
     snprintf(w->log, sizeof(w->log), "%s/slurm-7.out", w->dir);
-    snprintf(w->state, sizeof(w->state), "%s/state", w->dir);
+    snprintf(w->state, sizeof(w->state), "%s/offsets", w->dir);
+    w->folder = open(w->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_return_code(w->folder, errno);
     assert_true(sd_event_new(&w->event) >= 0);
     open_readers(w, programs);
 }
@@ -155,6 +158,7 @@ static void end(struct world *w)
     VEC_DONE(&w->lines);
     unlink(w->log);
     unlink(w->state);
+    close(w->folder);
     rmdir(w->dir);
 }
 

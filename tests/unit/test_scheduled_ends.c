@@ -820,6 +820,15 @@ static void refuse_log(struct world *w, uint32_t file, const char *path)
     world_feed(w, e);
 }
 
+/* What is told without being news would fill a journal. */
+static bool is_news(const struct world *w, uint32_t file, const char *path)
+{
+    struct log_facts f = {.file = file};
+
+    STR_COPY(f.path, path);
+    return log_names_lack(&world_job(w)->attempt.logs, &f);
+}
+
 static void read_line(struct world *w, uint32_t file, uint64_t line)
 {
     struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
@@ -847,6 +856,8 @@ static void the_evidence_says_in_which_file_it_stands(void **state)
 
     name_log(w, 0, "/home/a/slurm-1.out");
     name_log(w, 3, "/home/a/train-1.log");
+    assert_false(is_news(w, 3, "/home/a/train-1.log"));
+    assert_true(is_news(w, 4, "/home/a/train-1.log"));
     name_log(w, 3, "/home/a/train-1.log"); /* another daemon's word */
     refuse_log(w, 3, "/home/b/train-1.log");
     read_line(w, 3, 7);
@@ -877,7 +888,9 @@ static void a_number_of_two_files_names_neither(void **state)
     struct world *w = *state;
 
     name_log(w, 3, "/home/a/train-1.log");
+    assert_true(is_news(w, 3, "/home/a/train-2.log"));
     name_log(w, 3, "/home/a/train-2.log");
+    assert_false(is_news(w, 3, "/home/a/train-1.log"));
     name_log(w, 3, "/home/a/train-1.log");
     read_line(w, 3, 7);
     end_attempt(w, SCHED_FAILED, 1);

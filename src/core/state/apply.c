@@ -256,8 +256,8 @@ static bool apply_read(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
-/* Also of what is judged: it may go on, and be judged again. */
-/* One that nobody can read is told for people alone. */
+/* Also of what is judged: it may go on, and be judged again. One that nobody can read is told for
+ * people alone. */
 static bool apply_log_named(struct model *m, struct job *j, const struct event *e)
 {
     if (e->log.trouble[0])

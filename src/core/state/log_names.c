@@ -20,6 +20,13 @@ static struct log_name *find(const log_names *list, uint32_t file)
     return NULL;
 }
 
+bool log_names_lack(const log_names *list, const struct log_facts *f)
+{
+    const struct log_name *n = find(list, f->file);
+
+    return n ? n->path[0] != '\0' && !streq(n->path, f->path) : list->n < LOG_NAMES_MAX;
+}
+
 bool log_names_add(log_names *list, const struct log_facts *f)
 {
     struct log_name *n = find(list, f->file);

@@ -19,6 +19,8 @@ typedef VEC(struct log_name) log_names;
 void log_names_done(log_names *list);
 /* A number that is given to a second path names neither from then on. False: there is no room. */
 bool log_names_add(log_names *list, const struct log_facts *f);
+/* Whether adding it would make a difference. */
+bool log_names_lack(const log_names *list, const struct log_facts *f);
 /* Fills in the paths that are known of its lines, of the first of them. */
 void log_names_tell(const log_names *list, struct incident *in);
 
