@@ -19,6 +19,7 @@
 #include "base/proctree.h"
 #include "base/str.h"
 #include "cli/holder.h"
+#include "cli/runs.h"
 #include "cli/state.h"
 
 #include <errno.h>
@@ -30,20 +31,17 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RUNS_KEPT     20 /* folders run-N of a job */
 #define LEFTOVER_WAIT (30 * USEC_PER_SEC)
 #define DYING_WAIT    (2 * USEC_PER_SEC)
 #define LOCK_PAUSE_MS 20
 #define LOCK_NAMELESS USEC_PER_SEC       /* the holder may be about to write itself */
 #define LOCK_SLOW     (3 * USEC_PER_SEC) /* a keeper needs less to end what can be ended */
-#define FILES_PER_RUN 10000
-#define ROOM_MOST     (256 << 10) /* some hundred events */
-#define ROOM_PART     4           /* of what is free */
+#define ROOM_MOST     (256 << 10)        /* some hundred events */
+#define ROOM_PART     4                  /* of what is free */
 #define PIDS_TOLD     16
 
 void job_home_note_attempt(struct job_home *h, const char *cgroup, pid_t keeper, pid_t session)
@@ -255,62 +253,6 @@ static int kill_leftovers(struct job_home *h, struct err *e)
     return refuse_doubtful(h, &last, e);
 }
 
-/* The number in "run-N", 0 = it is no such name. */
-static unsigned run_number(const char *name)
-{
-    long long v;
-
-    if (!str_startswith(name, "run-") || str_to_i64(name + 4, &v) < 0 || v <= 0 || v > UINT32_MAX)
-        return 0;
-    return (unsigned)v;
-}
-
-/* Only files and no folders: what is in there was written by reknit. */
-static void remove_run(const char *path)
-{
-    _cleanup_(closedirp) DIR *dir = opendir(path);
-    struct dirent *entry;
-
-    for (int i = 0; dir && i < FILES_PER_RUN && (entry = readdir(dir)); i++)
-        if (entry->d_name[0] != '.')
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    rmdir(path);
-}
-
-static int make_run(struct job_home *h, struct err *e)
-{
-    _cleanup_(closedirp) DIR *dir = opendir(h->path);
-    struct dirent *entry;
-    int r;
-
-    while (dir && (entry = readdir(dir)))
-        if (run_number(entry->d_name) > h->run)
-            h->run = run_number(entry->d_name);
-    h->run++;
-    if (h->run > RUNS_KEPT) {
-        char old[PATH_MAX];
-
-        if (state_path(old, NULL, "%s/run-%u", h->path, h->run - RUNS_KEPT) == 0)
-            remove_run(old);
-    }
-    r = state_path(h->run_path, e, "%s/run-%u", h->path, h->run);
-    return r < 0 ? r : state_make_folders(h->run_path, e);
-}
-
-void job_home_archive(const struct job_home *h, const char *path)
-{
-    static const char *const files[] = {"", "-wal", "-shm", "-last"}; /* read with any journal */
-    char folder[PATH_MAX], from[PATH_MAX], to[PATH_MAX];
-
-    if (state_path(folder, NULL, "%s/run-%u", h->path, h->run - 1) < 0)
-        return;
-    mkdir(folder, 0700); /* it may have been tidied away */
-    for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-        if (state_path(from, NULL, "%s%s", path, files[i]) >= 0 &&
-            state_path(to, NULL, "%s/journal.db%s", folder, files[i]) >= 0)
-            rename(from, to);
-}
-
 static void make_run_id(char ret[RUN_ID_LEN])
 {
     uint64_t v;
@@ -341,7 +283,7 @@ static int home_open(const char *name, struct job_home *h, struct err *e)
         r = kill_leftovers(h, e);
     if (r >= 0) {
         job_home_give_room(h); /* a run that was killed left it */
-        r = make_run(h, e);
+        r = runs_begin(h->path, &h->run, h->run_path, e);
     }
     if (r < 0)
         return r;

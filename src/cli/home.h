@@ -2,7 +2,7 @@
 #ifndef REKNIT_CLI_HOME_H
 #define REKNIT_CLI_HOME_H
 
-/* A job's folder while it is run: who may run it, and what a run before left behind. */
+/* A job's folder while it is run: who may run it, and which processes a run before left behind. */
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -27,14 +27,10 @@ struct job_home {
 /* Makes the folder and takes the lock. -EBUSY: somebody runs that job now; the text says who.
  * Waits while the keeper of a run whose reknit was killed still ends its processes, and kills what
  * a run left that lost its keeper too; -EBUSY also when that cannot be done, or some may be of it.
- * Then makes run-N, and forgets the oldest of many runs. On failure ret is as it was, but for its
+ * Then begins a run (cli/runs.h). On failure ret is as it was, but for its
  * path. */
 int job_home_open(const char *name, struct job_home *ret, struct err *e);
 void job_home_close(struct job_home *h); /* the run ended in order: nothing is left behind */
-
-/* Moves the file, which belongs to the runs before this one, into the folder of the last of them.
- */
-void job_home_archive(const struct job_home *h, const char *path);
 
 /* So that the next run can find the processes even if everything here is killed: the cgroup they
  * are in ("" = none), their keeper, and the session that the first of them leads (0 = it is not

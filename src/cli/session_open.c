@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "cli/runs.h"
 #include "cli/session_parts.h"
 #include "config/policy_file.h"
 #include "core/core.h"
@@ -120,7 +121,7 @@ static int archive_journal(struct session *s, const char *path, struct err *e)
         return r;
     s->archived = true;
     s->journal = journal_free(s->journal); /* what is in the WAL goes into the file */
-    job_home_archive(&s->home, path);
+    runs_archive(s->home.path, s->home.run, path);
     return journal_open(path, JOURNAL_WRITE, &s->journal, e);
 }
 

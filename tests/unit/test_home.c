@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli/holder.h"
 #include "cli/home.h"
+#include "cli/runs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -358,7 +359,7 @@ static void a_journal_is_put_aside_with_its_wal(void **state)
         close(open(path, O_WRONLY | O_CREAT, 0600));
     }
     STR_PRINTF(path, "%s/journal.db", h.path);
-    job_home_archive(&h, path);
+    runs_archive(h.path, h.run, path);
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         STR_PRINTF(path, "%s/%s", h.path, names[i]);
         assert_int_equal(access(path, F_OK), -1);
@@ -366,6 +367,49 @@ static void a_journal_is_put_aside_with_its_wal(void **state)
         assert_int_equal(access(path, F_OK), 0);
     }
     job_home_close(&h);
+}
+
+static bool is_there(const char *job, const char *name)
+{
+    char path[300];
+
+    STR_PRINTF(path, "%s/%s", job, name);
+    return access(path, F_OK) == 0;
+}
+
+static void the_last_runs_are_kept(void **state)
+{
+    char job[80], path[PATH_MAX] = "", name[100];
+    unsigned number = 0;
+
+    STR_PRINTF(job, "%s/train", root);
+    assert_int_equal(mkdir(job, 0700), 0);
+    for (unsigned i = 1; i <= RUNS_KEPT + 3; i++) {
+        assert_int_equal(runs_begin(job, &number, path, NULL), 0);
+        assert_int_equal(number, i);
+        STR_PRINTF(name, "%s/attempt-1.log", path);
+        close(open(name, O_WRONLY | O_CREAT, 0600));
+    }
+    STR_PRINTF(name, "%s/run-%d", job, RUNS_KEPT + 3);
+    assert_string_equal(path, name);
+    assert_false(is_there(job, "run-3"));
+    assert_true(is_there(job, "run-4/attempt-1.log"));
+}
+
+static void what_only_looks_like_a_run_does_not_count(void **state)
+{
+    static const char *const names[] = {"run-x",  "run-0",          "run--4",
+                                        "run-7b", "run-4294967295", "rerun-9"};
+    char job[80], path[PATH_MAX];
+    unsigned number = 0;
+
+    STR_PRINTF(job, "%s/train", root);
+    for (size_t i = 0; i <= ARRAY_SIZE(names); i++) {
+        STR_PRINTF(path, "%s/%s", job, i == 0 ? "." : names[i - 1]);
+        assert_int_equal(mkdir(i == 0 ? job : path, 0700), 0);
+    }
+    assert_int_equal(runs_begin(job, &number, path, NULL), 0);
+    assert_int_equal(number, 1);
 }
 
 int main(void)
@@ -382,6 +426,8 @@ int main(void)
         TEST(a_session_of_somebody_else_is_let_alone),
         TEST(leftovers_that_cannot_be_looked_for_may_be_there),
         TEST(a_journal_is_put_aside_with_its_wal),
+        TEST(the_last_runs_are_kept),
+        TEST(what_only_looks_like_a_run_does_not_count),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
