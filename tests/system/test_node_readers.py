@@ -132,8 +132,8 @@ class Site:
         return [e.body["text"] for e in self.journal.events(job, "signal") if e.body.get("cause")]
 
     def await_texts(self, job, count):
-        # An agent that was away for long tries again after up to 45 s.
-        wait_for(lambda: len(self.texts(job)) >= count, lambda: self.daemon.log()[-3000:] + self.journal.story(job), 90)
+        # An agent that was away for long tries again after up to 15 s.
+        wait_for(lambda: len(self.texts(job)) >= count, lambda: self.daemon.log()[-3000:] + self.journal.story(job), 60)
         return self.texts(job)
 
     def reads_at(self, node):
