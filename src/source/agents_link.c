@@ -209,16 +209,29 @@ static void on_object(void *ctx, const json_t *j)
 
 /* An agent that does not want us says nothing to us, but in its own log. One that was made before
  * agents greeted leaves at our protocol's number. */
+static const char *why_it_left(const struct agent_link *c)
+{
+    switch (c->stage) {
+    case STAGE_HELLO:
+        return "it left without a greeting: an agent that is too old does so";
+    case STAGE_SEALING:
+        return "it did not wait for our greeting: reknit-seal is slow, as when munged hangs";
+    case STAGE_GREETED:
+        break;
+    }
+    return "it does not take us for reknitd: its own log says why";
+}
+
 static void on_closed(void *ctx)
 {
     struct agent_link *c = ctx;
     struct agents *a = c->agents;
 
-    if (!c->spoke && !c->refused && a->handlers.refused)
-        a->handlers.refused(a->ctx, c->peer,
-                            c->stage == STAGE_HELLO
-                                ? "it left without a greeting: an agent that is too old does so"
-                                : "it does not take us for reknitd: its own log says why");
+    if (!c->spoke && !c->refused) {
+        a->counts.refused++;
+        if (a->handlers.refused)
+            a->handlers.refused(a->ctx, c->peer, why_it_left(c));
+    }
     agent_link_drop(c);
 }
 

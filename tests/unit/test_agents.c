@@ -32,6 +32,7 @@
     "for line in sys.stdin:\n"                                                                     \
     "    q = json.loads(line)\n"                                                                   \
     "    if 'open' in q: a = {'text': q['open'], 'uid': 0}\n"                                      \
+    "    elif 'n9' in q.get('seal', ''): continue\n"                                               \
     "    elif 'seal' in q: a = {'sealed': q['seal']}\n"                                            \
     "    else: a = json.load(open(sys.argv[1]))\n"                                                 \
     "    print(json.dumps(a), flush=True)\n"
@@ -477,15 +478,32 @@ static void test_who_does_not_greet_is_told_why(void **state)
     assert_int_equal(f->told, 0);
 }
 
-/* An agent of an older protocol leaves when it sees the number of ours: somebody should be told. */
-static void test_who_leaves_at_our_protocol_is_noticed(void **state)
+static void leave(struct fixture *f, struct client *c, const char *why)
+{
+    f->refusal[0] = '\0';
+    close(c->fd);
+    UNTIL(*f->refusal, sd_event_run(f->event, 20 * USEC_PER_MSEC));
+    assert_non_null(strstr(f->refusal, why));
+}
+
+/* An agent of an older protocol leaves when it sees the number of ours: somebody should be told.
+ * And where the seal hangs, n9's, nobody was refused by it. */
+static void test_who_leaves_is_noticed(void **state)
 {
     struct fixture *f = *state;
     struct client c = connect_from(f, 0);
+    struct agents_counts counts;
 
-    close(c.fd);
-    UNTIL(*f->refusal, sd_event_run(f->event, 20 * USEC_PER_MSEC));
-    assert_non_null(strstr(f->refusal, "too old"));
+    leave(f, &c, "too old");
+    c = connect_there(f);
+    leave(f, &c, "does not take us for reknitd");
+    c = connect_from(f, 0);
+    say_text(&c, "{\"reknit\":2,\"ask_with\":\"back\",\"node\":\"n9\"}");
+    for (int i = 0; i < 5; i++)
+        assert_true(sd_event_run(f->event, 20 * USEC_PER_MSEC) >= 0);
+    leave(f, &c, "did not wait for our greeting");
+    agents_counts(f->agents, &counts);
+    assert_int_equal(counts.refused, 3);
 }
 
 /* The seal of both may be one key, and whoever asks has our greeting sealed. */
@@ -567,7 +585,7 @@ int main(void)
         TEST(test_without_a_name_server),
         TEST(test_a_reader_is_asked_for_and_comes_by_another_connection),
         TEST(test_who_does_not_greet_is_told_why),
-        TEST(test_who_leaves_at_our_protocol_is_noticed),
+        TEST(test_who_leaves_is_noticed),
         TEST(test_a_greeting_is_no_message),
         TEST(test_strangers_keep_no_agent_out),
         TEST(test_root_has_places_of_its_own),
