@@ -264,7 +264,7 @@ static void add_names(json_t *v, const char *label, const char *name, const char
 /* Nobody looks at what becomes of it. */
 static bool is_let_go(const struct job *j)
 {
-    return j->state == JOB_ENDED && j->sched.let_go && j->sched.unwatched;
+    return sched_is_let_go(j) && j->sched.let_go;
 }
 
 json_t *view_job(const struct store *store, const struct job *j)

@@ -108,7 +108,7 @@ static bool is_left_alone(const struct sched_watch *w, const struct watched *x)
     j = model_job(pump_model(w->d->pump), x->key);
     if (!j)
         return x->terms.mode == MODE_OFF;
-    return j->state == JOB_ENDED && j->sched.unwatched && !has_remains(x->r, j);
+    return sched_is_let_go(j) && !has_remains(x->r, j);
 }
 
 const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
@@ -243,20 +243,13 @@ static bool runs(const struct sched_job *r)
     return r->state == SCHED_RUNNING || r->state == SCHED_SUSPENDED;
 }
 
-/* A person has raised its mode, after it was let go. */
-static bool is_to_be_followed_again(const struct watched *x, const struct job *j)
-{
-    return j->state == JOB_ENDED && j->sched.let_go && !j->sched.unwatched && runs(x->r) &&
-           !j->attempt.exited && !j->attempt.gone;
-}
-
 /* Core has taken what the record says, and nothing is under way. */
 static bool is_at_rest(const struct watched *x, const struct job *j)
 {
-    if (j->state == JOB_ENDED && j->sched.unwatched)
+    if (sched_is_let_go(j))
         return !has_remains(x->r, j);
-    if (j->sched.look_due || is_to_be_followed_again(x, j) ||
-        (x->r->state != SCHED_PENDING && j->attempt.number < x->r->restarts + 1))
+    if (j->sched.look_due || (x->r->state != SCHED_PENDING && !j->sched.resumed &&
+                              j->attempt.number < x->r->restarts + 1))
         return false;
     return j->state == JOB_ENDED || j->state == JOB_NEW || j->state == JOB_RUNNING ||
            (j->state == JOB_DECIDED && j->sched.mode <= MODE_OBSERVE);
@@ -565,7 +558,7 @@ bool sched_jobs_press(const struct sched_watch *w)
     VEC_FOREACH (&w->jobs, x) {
         const struct job *j = is_further_part((*x)->r) ? NULL : model_job(m, (*x)->key);
 
-        if (j && !is_at_rest(*x, j) && !(j->state == JOB_ENDED && j->sched.unwatched))
+        if (j && !is_at_rest(*x, j) && !sched_is_let_go(j))
             return true;
     }
     return false;

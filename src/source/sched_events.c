@@ -341,14 +341,14 @@ static bool is_to_be_followed_again(const struct translation *t)
 {
     const struct job *j = t->j;
 
-    return j->sched.let_go && j->state == JOB_ENDED && runs(t->r) && !j->attempt.exited &&
+    return j->sched.let_go && j->sched.resumed && runs(t->r) && !j->attempt.exited &&
            !j->attempt.gone && j->attempt.number == t->r->restarts + 1;
 }
 
-/* Nothing of it is of interest any more but what reknit may still hold. */
-static bool is_let_go(const struct job *j)
+/* What failed while it was not watched is not caught up with. */
+static bool is_to_be_followed(const struct translation *t)
 {
-    return j->sched.unwatched && j->state == JOB_ENDED;
+    return !sched_is_let_go(t->j) && (!t->j->sched.resumed || runs(t->r));
 }
 
 static void follow_begin(struct translation *t)
@@ -393,7 +393,7 @@ bool sched_translate(const struct sched_job *r, const struct sched_around *aroun
         return true; /* core knows it from now on: to be called again */
     }
     emit_look(&t);
-    if (!is_let_go(j))
+    if (is_to_be_followed(&t))
         follow_life(&t);
     return t.any;
 }

@@ -115,6 +115,35 @@ def test_who_opts_in_while_it_runs_is_watched_from_then_on(tmp_path):
         wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
 
 
+@pytest.mark.parametrize("again", ["comment", "reload", "word"])
+def test_what_failed_unwatched_is_not_caught_up_with(tmp_path, again):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit", dependency="afterok:1")
+        job_of(daemon, lambda j: j["phase"] == "new" and j["mode"] == "act")
+        if again == "reload":
+            daemon.configure(opt_in=False, **RULES_OFF)
+            daemon.reload()
+        else:
+            world.change(job, comment="reknit:off")
+        key = let_go(daemon)["key"]
+        world.change(job, dependency="")
+        settle(daemon)
+        world.end(job)
+        settle(daemon)
+        if again == "reload":
+            daemon.configure(opt_in=False, mode="act")
+            daemon.reload()
+        elif again == "word":
+            assert daemon.ask(f"/v1/jobs/{key}/mode", method="POST", body='{"mode":"act"}')[0] == 200
+        else:
+            world.change(job, comment="reknit")
+        shown = job_of(daemon, lambda j: j["mode"] == "act" and j.get("state") == "failed")
+        settle(daemon)
+        assert shown["phase"] == "ended" and deeds(world) == []
+        world.change(job, state="pending", restarts=1, start=0, end=0)  # its user: scontrol requeue
+        followed(daemon, attempt=2)
+
+
 @pytest.mark.parametrize("member, to", [("partition", "quiet"), ("account", "quiet"), ("qos", "quiet")])
 def test_the_rules_hold_for_where_a_job_is_moved_to(tmp_path, member, to):
     with World(nodes=4) as world, daemon_of(tmp_path, world, opt_in=True, rules=[{member: to, "mode": "off"}]) as daemon:

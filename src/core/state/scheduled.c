@@ -38,6 +38,11 @@ const struct policy *policy_of(const struct model *m, const struct job *j)
 
 /* Readings of the state */
 
+bool sched_is_let_go(const struct job *j)
+{
+    return j->scheduled && j->state == JOB_ENDED && j->sched.unwatched;
+}
+
 bool sched_was_requeued(const struct job *j)
 {
     return j->sched.look.state != SCHED_NONE && j->sched.look.state != SCHED_FORGOTTEN &&
@@ -225,6 +230,7 @@ void sched_attempt_begun(struct model *m, struct job *j)
 
     drop_pending(j);
     renew_wish(j);
+    s->let_go = s->resumed = false;
     s->base_restarts = j->attempt.number - 1;
     STR_COPY(s->ran_on, look->restarts == s->base_restarts ? look->nodes : "");
     s->node_lost = false;
@@ -305,10 +311,17 @@ bool sched_start_is_moved(const struct model *m, const struct job *j)
            s->asked_begin > s->own_begin + BEGIN_SLACK && is_near(s->look.begin, s->asked_begin);
 }
 
+/* Nobody knows how it has fared since its last look, but from the next one on. */
+static void resume(struct sched *s)
+{
+    s->resumed = true;
+    s->look_due = true;
+}
+
 void sched_mode(struct job *j, const struct mode_facts *f)
 {
     struct sched *s = &j->sched;
-    bool off;
+    bool was_let_go = sched_is_let_go(j), off;
 
     mode_hear(&s->words, f);
     s->mode = mode_in_force(&s->words);
@@ -316,6 +329,9 @@ void sched_mode(struct job *j, const struct mode_facts *f)
     s->undoes = s->unwatched && off ? s->undoes : 0;
     s->yields = s->unwatched && off ? s->yields : 0;
     s->unwatched = off;
+    s->resumed &= !off;
+    if (was_let_go && !off)
+        resume(s);
 }
 
 static void note_attempt(struct sched *s, const struct look_facts *look)
@@ -427,6 +443,7 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     if (look->label[0])
         STR_COPY(s->label, look->label);
     s->over &= !lives(look);
+    s->resumed &= look->state != SCHED_PENDING; /* what it is going to do is seen */
     if (!look->held && !look->completing && !sched_has_ended(look->state))
         s->guarded &= job_awaits(j, INTENT_GUARD); /* somebody else has released it */
     s->guarded |= look->held && look->noted;       /* by a call that came late */

@@ -154,6 +154,7 @@ struct sched {
     enum mode mode;         /* what follows from them; MODE_OFF: nobody was heard yet, too */
     bool unwatched;         /* it was said to be off: what reknit holds of it is taken back */
     bool let_go;            /* ... and was; until an attempt of it is followed again */
+    bool resumed;           /* it is to be watched again: only what begins, or runs, from now on */
     uint32_t undoes;        /* how often amendments were asked to be taken back since */
     struct look_facts look; /* the last; state SCHED_NONE: none yet */
     bool over;              /* it had ended before anybody looked at it, and lives no more */
@@ -303,6 +304,9 @@ usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *nam
 
 /* Whether an intent of this kind has no result yet. */
 bool job_awaits(const struct job *j, enum intent intent);
+
+/* It is not to be watched any more, and nothing is done for it but to take back what shows late. */
+bool sched_is_let_go(const struct job *j);
 
 /* Whether the scheduler has queued the job again since its last attempt. */
 bool sched_was_requeued(const struct job *j);
