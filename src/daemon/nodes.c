@@ -395,13 +395,13 @@ static int ask_for_reader(void *ctx, const char *node, int64_t question, uid_t u
                           : 0;
 }
 
-struct reading {
+struct place_wish {
     const char *list, *other_than, *found;
 };
 
-static bool find_reading(void *ctx, const char *node, const struct agent_view *v)
+static bool find_place(void *ctx, const char *node, const struct agent_view *v)
 {
-    struct reading *q = ctx;
+    struct place_wish *q = ctx;
 
     if (v->connected && hostlist_has(q->list, node) &&
         !(q->other_than && streq(node, q->other_than)))
@@ -412,14 +412,14 @@ static bool find_reading(void *ctx, const char *node, const struct agent_view *v
 const char *node_watch_reads(const struct node_watch *w, const char *list, const char *first,
                              const char *other_than)
 {
-    struct reading q = {list, other_than, NULL};
+    struct place_wish q = {list, other_than, NULL};
     struct agent_view v;
 
     if (!w->agents)
         return NULL;
-    if (agents_look(w->agents, first, &v) == 0 && find_reading(&q, first, &v) == false)
+    if (agents_look(w->agents, first, &v) == 0 && find_place(&q, first, &v) == false)
         return q.found;
-    agents_each(w->agents, find_reading, &q);
+    agents_each(w->agents, find_place, &q);
     return q.found;
 }
 

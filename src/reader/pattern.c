@@ -40,7 +40,7 @@ static void add_place(struct strbuf *b, char what)
     strbuf_addc(b, what);
 }
 
-static void add_part(struct strbuf *b, const struct log_part *part, const struct log_names *n)
+static void add_part(struct strbuf *b, const struct log_part *part, const struct pattern_names *n)
 {
     struct log_part number = *part;
 
@@ -76,7 +76,7 @@ static void add_part(struct strbuf *b, const struct log_part *part, const struct
     }
 }
 
-static void add_replaced(struct strbuf *b, const char *pattern, const struct log_names *names)
+static void add_replaced(struct strbuf *b, const char *pattern, const struct pattern_names *names)
 {
     struct log_part part;
 
@@ -94,7 +94,7 @@ static void add_escaped(struct strbuf *b, const char *p)
     }
 }
 
-int pattern_expand(const char *pattern, const char *dir, const struct log_names *names,
+int pattern_expand(const char *pattern, const char *dir, const struct pattern_names *names,
                    struct strbuf *ret)
 {
     strbuf_reset(ret);

@@ -6,7 +6,7 @@
 
 #include "base/log_pattern.h"
 
-struct log_names {
+struct pattern_names {
     struct log_numbers numbers;
     const char *job_name, *user_name; /* NULL = not known */
 };
@@ -15,7 +15,7 @@ struct log_names {
  * number, %s for any step, %N for any host, %x and %u for anything where the name is not known.
  * dir: what a relative pattern is below. -EINVAL: the pattern is empty, has no place to be
  * below, or is longer than a path can be. */
-int pattern_expand(const char *pattern, const char *dir, const struct log_names *names,
+int pattern_expand(const char *pattern, const char *dir, const struct pattern_names *names,
                    struct strbuf *ret);
 
 /* Whether the path, or one component of it, has such places; if not, it is what pattern_literal()

@@ -305,14 +305,14 @@ static uint64_t number_of(const json_t *q, const char *key, uint64_t absent)
                                                             : absent;
 }
 
-static void read_names(const json_t *j, struct log_names *ret)
+static void read_names(const json_t *j, struct pattern_names *ret)
 {
-    *ret = (struct log_names){.numbers.job = (uint32_t)number_of(j, "job_id", 0),
-                              .numbers.array_job = (uint32_t)number_of(j, "array_job_id", 0),
-                              .numbers.array_task =
-                                  (uint32_t)number_of(j, "array_task_id", LOG_NO_TASK),
-                              .job_name = text_of(j, "job_name"),
-                              .user_name = text_of(j, "user_name")};
+    *ret = (struct pattern_names){.numbers.job = (uint32_t)number_of(j, "job_id", 0),
+                                  .numbers.array_job = (uint32_t)number_of(j, "array_job_id", 0),
+                                  .numbers.array_task =
+                                      (uint32_t)number_of(j, "array_task_id", LOG_NO_TASK),
+                                  .job_name = text_of(j, "job_name"),
+                                  .user_name = text_of(j, "user_name")};
 }
 
 static bool read_mark(const json_t *j, struct attempt_mark *ret)
@@ -395,7 +395,7 @@ static void add_patterns(struct job *j, const json_t *q, const char *key, enum s
 {
     const json_t *list = json_object_get(q, key), *p;
     _cleanup_strbuf_ struct strbuf path = {0};
-    struct log_names names;
+    struct pattern_names names;
     size_t i;
 
     read_names(json_object_get(q, "names"), &names);

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(const char *pattern, const char *name, const struct log_names *names)
+static void check(const char *pattern, const char *name, const struct pattern_names *names)
 {
     _cleanup_strbuf_ struct strbuf path = {0}, literal = {0};
     const char *last;
@@ -30,12 +30,12 @@ static void check(const char *pattern, const char *name, const struct log_names 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct log_names plain = {.numbers.job = 7, .numbers.array_task = LOG_NO_TASK};
-    struct log_names task = {.numbers.job = 9,
-                             .numbers.array_job = 7,
-                             .numbers.array_task = 2,
-                             .job_name = "a b",
-                             .user_name = "u"};
+    struct pattern_names plain = {.numbers.job = 7, .numbers.array_task = LOG_NO_TASK};
+    struct pattern_names task = {.numbers.job = 9,
+                                 .numbers.array_job = 7,
+                                 .numbers.array_task = 2,
+                                 .job_name = "a b",
+                                 .user_name = "u"};
     char text[512];
     size_t n = size < sizeof(text) - 2 ? size : sizeof(text) - 2;
 

@@ -13,15 +13,15 @@
 
 #include <cmocka.h>
 
-static const struct log_names plain = {
+static const struct pattern_names plain = {
     .numbers.job = 4242, .numbers.array_task = LOG_NO_TASK, .job_name = "llm", .user_name = "ada"};
-static const struct log_names task = {.numbers.job = 4250,
-                                      .numbers.array_job = 4243,
-                                      .numbers.array_task = 17,
-                                      .job_name = "llm",
-                                      .user_name = "ada"};
+static const struct pattern_names task = {.numbers.job = 4250,
+                                          .numbers.array_job = 4243,
+                                          .numbers.array_task = 17,
+                                          .job_name = "llm",
+                                          .user_name = "ada"};
 
-static void check(const struct log_names *n, const char *pattern, const char *want)
+static void check(const struct pattern_names *n, const char *pattern, const char *want)
 {
     _cleanup_strbuf_ struct strbuf path = {0}, literal = {0};
 
@@ -60,7 +60,7 @@ static void test_backslash_switches_off(void **state)
     check(&plain, "/\\as it\\\\is/%j", "/as it\\is/%j");
 }
 
-static bool fits(const char *pattern, const struct log_names *n, const char *name)
+static bool fits(const char *pattern, const struct pattern_names *n, const char *name)
 {
     _cleanup_strbuf_ struct strbuf path = {0};
 
@@ -71,7 +71,7 @@ static bool fits(const char *pattern, const struct log_names *n, const char *nam
 
 static void test_places(void **state)
 {
-    struct log_names anonymous = {.numbers.job = 7, .numbers.array_task = LOG_NO_TASK};
+    struct pattern_names anonymous = {.numbers.job = 7, .numbers.array_task = LOG_NO_TASK};
 
     assert_true(fits("out.%t", &plain, "out.0"));
     assert_true(fits("out.%t", &plain, "out.1023"));
@@ -119,7 +119,7 @@ static void test_hosts(void **state)
 static void test_bounds(void **state)
 {
     _cleanup_strbuf_ struct strbuf path = {0}, hard = {0};
-    struct log_names anonymous = {.numbers.array_task = LOG_NO_TASK};
+    struct pattern_names anonymous = {.numbers.array_task = LOG_NO_TASK};
     char name[256], *longer = calloc(1, PATH_MAX + 8);
 
     assert_int_equal(pattern_expand("", "/d", &plain, &path), -EINVAL);
