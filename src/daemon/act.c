@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "core/plan/permit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -269,26 +270,12 @@ static void release(struct daemon *d, const struct sched_job *r, const struct ev
     act_ask(d, intent, q);
 }
 
-/* It was asked for before the scheduler had been looked at, and what that showed of the wishes of
- * its user forbids it. To take something back is allowed in every mode. */
 static bool is_forbidden(const struct daemon *d, const struct event *intent)
 {
-    const struct job *j = model_job(pump_model(d->pump), intent->job);
+    const struct model *m = pump_model(d->pump);
+    const struct job *j = model_job(m, intent->job);
 
-    if (!j || j->sched.mode > MODE_OBSERVE)
-        return false;
-    switch (intent->intended.intent) {
-    case INTENT_REQUEUE:
-    case INTENT_HOLD:
-    case INTENT_GUARD:
-    case INTENT_RESERVE:
-    case INTENT_ARM:
-        return true;
-    case INTENT_AMEND:
-        return intent->intended.n_nodes > 0 || intent->intended.first;
-    default:
-        return false;
-    }
+    return j && !plan_sched_permits(m, j, &intent->intended);
 }
 
 void act_on_intent(struct daemon *d, const struct event *intent)

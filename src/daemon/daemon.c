@@ -332,6 +332,7 @@ void daemon_reload(struct daemon *d)
     d->config_hash = daemon_config_hash(fresh);
     daemon_config_free(d->config);
     d->config = fresh;
+    sched_watch_lower(d->sched);
     tell_config(d);
     sched_watch_reload(d->sched);
     node_watch_reload(d->nodes);

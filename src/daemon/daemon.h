@@ -74,7 +74,9 @@ void sched_watch_down(void *ctx, const char *text);
 void sched_watch_stray(void *ctx);
 /* Something happened: look sooner than the next poll. */
 void sched_watch_poke(struct sched_watch *w);
-/* The terms of all jobs anew. */
+/* A new configuration: first those are told whom it allows less, then, behind what holds for all
+ * jobs, the terms of all anew. */
+void sched_watch_lower(struct sched_watch *w);
 void sched_watch_reload(struct sched_watch *w);
 /* The record of the job as it was last seen; NULL = none. */
 const struct sched_job *sched_watch_record(const struct sched_watch *w, const char *key);

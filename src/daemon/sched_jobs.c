@@ -270,9 +270,8 @@ static uint64_t hash_of_notes(const struct watched *x)
     return hash_bytes(HASH_INIT, x->terms.notes, strlen(x->terms.notes));
 }
 
-static void tell_terms(struct sched_watch *w, struct watched *x)
+static void tell_policy(struct sched_watch *w, const struct watched *x)
 {
-    uint64_t notes = hash_of_notes(x);
     const struct job *j = model_job(pump_model(w->d->pump), x->key);
     struct event e = {.kind = EVENT_POLICY}, old = {.kind = EVENT_POLICY};
     char where[96];
@@ -283,7 +282,28 @@ static void tell_terms(struct sched_watch *w, struct watched *x)
     old.policy = j ? *policy_of(pump_model(w->d->pump), j) : e.policy;
     if (event_differs(&old, &e, where)[0] != '\0')
         pump_input(w->d->pump, &e);
-    if (!j || !j->sched.words.told || j->sched.words.terms != x->terms.mode || x->told != notes)
+}
+
+static bool is_lowered(const struct sched_watch *w, const struct watched *x)
+{
+    const struct job *j = model_job(pump_model(w->d->pump), x->key);
+
+    return j && j->sched.words.told && x->terms.mode < j->sched.words.terms;
+}
+
+/* Whom less is allowed is told that before anything that he could act on, and whom more is, behind
+ * it. */
+static void tell_terms(struct sched_watch *w, struct watched *x)
+{
+    uint64_t notes = hash_of_notes(x);
+    const struct job *j = model_job(pump_model(w->d->pump), x->key);
+    bool lowered = is_lowered(w, x);
+
+    if (lowered)
+        tell_mode(w, x);
+    tell_policy(w, x);
+    if (!j || !j->sched.words.told || j->sched.words.terms != x->terms.mode ||
+        (!lowered && x->told != notes))
         tell_mode(w, x);
     x->told = notes;
 }
@@ -562,6 +582,15 @@ bool sched_jobs_press(const struct sched_watch *w)
             return true;
     }
     return false;
+}
+
+void sched_watch_lower(struct sched_watch *w)
+{
+    VEC_FOREACH (&w->jobs, x) {
+        set_terms(w, *x);
+        if (is_lowered(w, *x))
+            tell_terms(w, *x);
+    }
 }
 
 void sched_watch_reload(struct sched_watch *w)

@@ -144,6 +144,65 @@ def test_what_failed_unwatched_is_not_caught_up_with(tmp_path, again):
         followed(daemon, attempt=2)
 
 
+@contextlib.contextmanager
+def braked(tmp_path, world):
+    """A daemon, and a job that would be requeued if the brakes let it."""
+    with daemon_of(tmp_path, world, brakes={"actions_per_hour": 1}) as daemon:
+        first = world.submit(comment="reknit")
+        followed(daemon)
+        world.end(first)
+        wait_for(lambda: world.job(first)["restarts"] == 1, daemon.log)
+        world.forget(first)
+        job = world.submit(comment="reknit")
+        key = followed_of(daemon, job)["key"]
+        world.end(job)
+        daemon.until(f"/v1/jobs/{key}", lambda j: j.get("decision", {}).get("action") == "restart")
+        settle(daemon)
+        assert world.job(job)["restarts"] == 0
+        yield daemon, job, key
+
+
+def followed_of(daemon, job):
+    jobs = daemon.until("/v1/jobs", lambda a: any(j["id"] == int(job) and j["phase"] == "running" for j in a["jobs"]))
+    return next(j for j in jobs["jobs"] if j["id"] == int(job))
+
+
+@pytest.mark.parametrize("mode", ["propose", "observe", "off"])
+def test_one_edit_that_loosens_the_brakes_and_lowers_the_mode(tmp_path, mode):
+    with World(nodes=4) as world, braked(tmp_path, world) as (daemon, job, key):
+        daemon.configure(opt_in=False, mode=mode, brakes={"actions_per_hour": 100}, **(RULES_OFF if mode == "off" else {}))
+        daemon.reload()
+        settle(daemon)
+        assert world.job(job)["restarts"] == 0
+        assert "requeue" not in str(daemon.ask(f"/v1/jobs/{key}/events?kind=intent")[1])  # not even asked for
+        daemon.configure(opt_in=False, mode="act", brakes={"actions_per_hour": 100})
+        daemon.reload()
+        settle(daemon)
+        assert (world.job(job)["restarts"] == 1) == (mode != "off")  # it was decided in mode act, and waited
+
+
+@pytest.mark.parametrize("said", ["freeze", "observe", "propose"])
+def test_what_waits_for_the_scheduler_is_not_done_against_a_persons_word(tmp_path, said):
+    with World(nodes=4) as world, braked(tmp_path, world) as (daemon, job, key):
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.socket.unlink()
+        world.break_next("jobs", "error", times=1000, error="unreachable")
+        daemon.configure(opt_in=False, mode="act", brakes={"actions_per_hour": 100})
+        daemon.start()
+        daemon.until(f"/v1/jobs/{key}/events?kind=intent", lambda a: "requeue" in str(a))  # it waits to be done
+        if said == "freeze":
+            assert daemon.ask("/v1/freeze", method="POST", body="{}")[0] == 200
+        else:
+            assert say_mode(daemon, key, said, 0) == 200
+        world.mend()
+        settle(daemon)
+        assert world.job(job)["restarts"] == 0
+        if said == "freeze":
+            assert daemon.ask("/v1/thaw", method="POST", body="{}")[0] == 200
+            wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
+
+
 @pytest.mark.parametrize("member, to", [("partition", "quiet"), ("account", "quiet"), ("qos", "quiet")])
 def test_the_rules_hold_for_where_a_job_is_moved_to(tmp_path, member, to):
     with World(nodes=4) as world, daemon_of(tmp_path, world, opt_in=True, rules=[{member: to, "mode": "off"}]) as daemon:

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Between an intent and what is done about it, people may say something else: while the scheduler
+ * cannot be asked, after a restart before the first look, and in one edit of the configuration. So
+ * before it is carried out, what it was made by is asked for again; no more, for whether the job is
+ * still as it was, the scheduler itself compares.
+ *
+ * What only takes back what is Reknit's own is allowed in every mode. While all is frozen, nothing
+ * is done but to give nodes back, and to keep a hold from running out. */
+
+#include "core/plan/permit.h"
+
+#include "core/plan/scheduled.h"
+
+static bool may_act(const struct model *m, const struct job *j)
+{
+    return plan_sched_may_act(m, j, NULL, 0);
+}
+
+/* Asked for before there was a decision, too, in mode act. */
+static bool is_cared_for(const struct model *m, const struct job *j)
+{
+    return !m->frozen && (j->sched.mode == MODE_ACT || may_act(m, j));
+}
+
+bool plan_sched_permits(const struct model *m, const struct job *j, const struct intent_facts *f)
+{
+    const struct sched *s = &j->sched;
+
+    switch (f->intent) {
+    case INTENT_REQUEUE:
+    case INTENT_HOLD:
+    case INTENT_FENCE:
+        return may_act(m, j);
+    case INTENT_AMEND:
+        return f->n_nodes > 0 || f->first ? may_act(m, j) : !m->frozen;
+    case INTENT_CANCEL:
+        return s->unwanted ? !m->frozen : may_act(m, j);
+    case INTENT_RESERVE:
+    case INTENT_ARM:
+        return is_cared_for(m, j);
+    case INTENT_GUARD:
+        return s->mode == MODE_ACT && (!m->frozen || s->look.held);
+    case INTENT_MEND:
+        return s->mode > MODE_OBSERVE && !m->frozen;
+    case INTENT_RELEASE:
+    case INTENT_YIELD:
+        return !m->frozen;
+    default:
+        return true;
+    }
+}
