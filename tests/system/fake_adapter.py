@@ -102,6 +102,7 @@ class World:
         with self.lock:
             self.last_id += 1
             job = members.pop("id", str(self.last_id))
+            assert members.keys() <= JOB.keys(), f"no record has {members.keys() - JOB.keys()}"
             now = int(self.clock())
             self.jobs[job] = {"id": job, "label": job, **JOB, "submit": now, "eligible": now, **members}
             self.plans[job] = {"runs": [tuple(run) for run in runs], "pending_since": 0.0,

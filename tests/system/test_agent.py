@@ -584,6 +584,20 @@ def gone(listener):
     return [(m["job"], m["restart"]) for m in told if m.get("kind") == "gone"]
 
 
+def await_gone(listener, job):
+    await_true(f"{job} is gone", lambda: (job, 0) in gone(listener), poll=0.02)
+
+
+def outlives(place, listener, job, other, uid=0):
+    """That the other is gone is told, and so of one that begins and ends after that, and the job is not."""
+    await_gone(listener, other)
+    third = Step(place, other + 1, uid=uid)
+    started(listener, other + 1)
+    third.end()
+    await_gone(listener, other + 1)
+    assert (job, 0) not in gone(listener)
+
+
 def started(listener, job, restart=0):
     await_true(f"the start of {job}", lambda: any(
         m.get("kind") == "start" and (m["job"], m["restart"]) == (job, restart)
@@ -651,14 +665,9 @@ def test_a_killed_process_with_a_thread_that_is_stuck_is_not_gone(place):
     await_true("it to be headless", lambda: stat(step.task)[0] == "Z", poll=0.02)
     step.end(task=False)
     other.end()
-    await_true("the other is gone", lambda: (50, 0) in gone(listener), poll=0.02)
-    third = Step(place, 51, uid=65534)
-    started(listener, 51)
-    third.end()
-    await_true("the third is gone", lambda: (51, 0) in gone(listener), poll=0.02)
-    assert (49, 0) not in gone(listener)
+    outlives(place, listener, 49, 50, uid=65534)
     os.kill(step.task, signal.SIGKILL)
-    await_true("it is gone", lambda: (49, 0) in gone(listener), poll=0.02)
+    await_gone(listener, 49)
 
 
 def test_what_was_seen_below_a_step_counts_until_it_ends(place):
@@ -670,14 +679,9 @@ def test_what_was_seen_below_a_step_counts_until_it_ends(place):
     started(listener, 44)
     hiding.end(orphan=False)
     other.end()
-    await_true("the other is gone", lambda: (44, 0) in gone(listener), poll=0.02)
-    third = Step(place, 45)
-    started(listener, 45)
-    third.end()
-    await_true("the third is gone", lambda: (45, 0) in gone(listener), poll=0.02)
-    assert (43, 0) not in gone(listener)
+    outlives(place, listener, 43, 44)
     os.kill(hiding.orphan, signal.SIGKILL)
-    await_true("it is gone", lambda: (43, 0) in gone(listener), poll=0.02)
+    await_gone(listener, 43)
 
 
 def test_its_unit_leaves_it_what_it_needs(place):

@@ -3,6 +3,7 @@
 agents, spawner and readers. That reknitd does not see the folder of the logs is true: it runs in a mount namespace of
 its own, with something else mounted there."""
 
+import contextlib
 import json
 import os
 import signal
@@ -113,7 +114,7 @@ class Site:
     def job(self, *nodes, path=None, step=True, **members):
         path = str(path or self.logs / "job.log")
         job = self.world.submit(comment="reknit", uid=UID, gid=UID, n_nodes=len(nodes), required=list(nodes),
-                                std_out=path, stdout=path, stdout_path=path, **members)
+                                stdout=path, stdout_path=path, **members)
         self.journal.wait(job, "attempt-started", timeout=20)
         assert sorted(self.world.job(job)["nodes"]) == sorted(nodes)
         for node in nodes if step else ():
@@ -158,11 +159,8 @@ def world():
 
 @pytest.fixture
 def site(open_path, world):
-    s = Site(open_path, world)
-    try:
+    with contextlib.closing(Site(open_path, world)) as s:
         yield s
-    finally:
-        s.close()
 
 
 def test_a_log_that_reknitd_cannot_see_is_read_on_the_node(site, world):

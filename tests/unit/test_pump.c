@@ -217,9 +217,9 @@ static void a_turn_of_the_loop_commits(void **state)
     assert_int_equal(journal_last_seq(f->journal), 1);
 }
 
-static void what_was_due_follows_when_woken(void **state)
+/* Its pump is closed, and a verdict is due soon. */
+static void leave_a_verdict_due(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct event e = {.kind = EVENT_POLICY};
 
     policy_default(&e.policy);
@@ -230,42 +230,43 @@ static void what_was_due_follows_when_woken(void **state)
     pump_settle(f->pump);
     close_pump(f);
     f->happened.n = 0;
+}
+
+static void expect_the_verdict(struct fixture *f, size_t before)
+{
+    for (int turns = 0; f->happened.n == before && turns < 100; turns++)
+        assert_true(sd_event_run(f->event, 50 * USEC_PER_MSEC) >= 0);
+    assert_true(f->happened.n > before + 1);
+    assert_int_equal(f->happened.v[before].kind, EVENT_TICK);
+    assert_int_equal(f->happened.v[before + 1].kind, EVENT_VERDICT);
+}
+
+static void what_was_due_follows_when_woken(void **state)
+{
+    struct fixture *f = *state;
+
+    leave_a_verdict_due(f);
     open_pump(f);
     pump_wake(f->pump);
-    for (int turns = 0; f->happened.n == 0 && turns < 100; turns++)
-        assert_true(sd_event_run(f->event, 50 * USEC_PER_MSEC) >= 0);
-    assert_true(f->happened.n > 1);
-    assert_int_equal(f->happened.v[0].kind, EVENT_TICK);
-    assert_int_equal(f->happened.v[1].kind, EVENT_VERDICT);
+    expect_the_verdict(f, 0);
 }
 
 /* What comes in before is taken, but makes nothing due. */
 static void who_sleeps_is_not_asked_before_it_is_woken(void **state)
 {
     struct fixture *f = *state;
-    struct event e = {.kind = EVENT_POLICY};
+    struct event e = {.kind = EVENT_SIGNAL, .job = "train", .attempt = 1};
 
-    policy_default(&e.policy);
-    e.policy.verdict_wait = 20 * USEC_PER_MSEC;
-    pump_input(f->pump, &e);
-    begin(f);
-    feed(f, EVENT_ATTEMPT_EXITED);
-    pump_settle(f->pump);
-    close_pump(f);
+    leave_a_verdict_due(f);
     f->sleeps = true;
     open_pump(f);
-    f->happened.n = 0;
-    e = (struct event){.kind = EVENT_SIGNAL, .job = "train", .attempt = 1};
     e.signal = signal_make(SIGNAL_OUTPUT, PROVENANCE_JOB_TEXT);
     pump_input(f->pump, &e);
     for (int turns = 0; turns < 4; turns++)
         assert_true(sd_event_run(f->event, 50 * USEC_PER_MSEC) >= 0);
     assert_int_equal(f->happened.n, 1);
     pump_wake(f->pump);
-    for (int turns = 0; f->happened.n == 1 && turns < 100; turns++)
-        assert_true(sd_event_run(f->event, 50 * USEC_PER_MSEC) >= 0);
-    assert_int_equal(f->happened.v[1].kind, EVENT_TICK);
-    assert_int_equal(f->happened.v[2].kind, EVENT_VERDICT);
+    expect_the_verdict(f, 1);
 }
 
 static void the_past_is_shown_once_and_not_repeated(void **state)

@@ -244,6 +244,26 @@ static void tell_signal(struct played *p, uint32_t file, uint64_t offset)
 
 #define ABOUT "\"job\":\"" JOB "\",\"attempt\":1"
 
+/* The reader that the first attempt is followed by. */
+static struct played begin_at_home(struct world *w)
+{
+    struct played home;
+
+    begin(w);
+    assert_int_equal(follow(w, 1), 0);
+    home = play(w);
+    expect(&home, "\"follow\"");
+    return home;
+}
+
+/* It is not there. */
+static void tell_left(struct played *p, const char *path)
+{
+    _cleanup_(freep) char *text = xasprintf("{\"kind\":\"left\"," ABOUT ",\"path\":\"%s\"}", path);
+
+    tell(p, text);
+}
+
 static void test_what_a_node_read_the_next_goes_on_with(void **state)
 {
     struct world w;
@@ -298,10 +318,7 @@ static void test_of_a_file_that_cannot_be_read_it_is_told_why(void **state)
     struct world w;
     struct played p;
 
-    begin(&w);
-    assert_int_equal(follow(&w, 1), 0);
-    p = play(&w);
-    expect(&p, "\"follow\"");
+    p = begin_at_home(&w);
     tell_file(&p, 0, "null");
     tell_file(&p, 1, "\"Permission denied\"");
     UNTIL(w.n_told == 1, turn(&w));
@@ -328,14 +345,11 @@ static void test_files_go_to_who_told_of_them(void **state)
     struct world w;
     struct played home, first, second;
 
-    begin(&w);
-    assert_int_equal(follow(&w, 1), 0);
-    home = play(&w);
-    expect(&home, "\"follow\"");
+    home = begin_at_home(&w);
     assert_int_equal(readers_add_file(w.readers, JOB, 1, "/tmp/out", "n2"), 0);
     assert_int_equal(readers_add_file(w.readers, JOB, 1, "/tmp/out", "n3"), 0);
     assert_non_null(strstr(expect(&home, "/tmp/out"), "\"leave\":true"));
-    TELL(&home, "{\"kind\":\"left\"," ABOUT ",\"path\":\"/tmp/out\"}");
+    tell_left(&home, "/tmp/out");
     first = play(&w);
     assert_string_equal(first.node, "n2");
     assert_non_null(strstr(expect(&first, "/tmp/out"), "\"patterns\":[]"));
@@ -377,14 +391,11 @@ static void test_a_shared_file_is_read_once(void **state)
     struct world w;
     struct played home, first;
 
-    begin(&w);
-    assert_int_equal(follow(&w, 1), 0);
-    home = play(&w);
-    expect(&home, "\"follow\"");
+    home = begin_at_home(&w);
     assert_int_equal(readers_add_file(w.readers, JOB, 1, "/scratch/out", "n2"), 0);
     assert_int_equal(readers_add_file(w.readers, JOB, 1, "/scratch/out", "n3"), 0);
     expect(&home, "/scratch/out");
-    TELL(&home, "{\"kind\":\"left\"," ABOUT ",\"path\":\"/scratch/out\"}");
+    tell_left(&home, "/scratch/out");
     first = play(&w);
     expect(&first, "/scratch/out");
     TELL(&first, "{\"kind\":\"file\"," ABOUT ",\"file\":0,\"path\":\"/scratch/out\","
@@ -392,7 +403,7 @@ static void test_a_shared_file_is_read_once(void **state)
     tell_signal(&first, 0, 1);
     UNTIL(w.files.n == 1, turn(&w));
     assert_int_equal(readers_add_file(w.readers, JOB, 1, "/scratch/out", "n4"), 0);
-    TELL(&home, "{\"kind\":\"left\"," ABOUT ",\"path\":\"/scratch/never-told\"}"); /* a lie */
+    tell_left(&home, "/scratch/never-told"); /* a lie */
     tell_signal(&home, 0, 2);
     UNTIL(w.files.n == 2, turn(&w));
     assert_int_equal(w.asked.n, 2);
@@ -407,13 +418,10 @@ static void test_the_next_attempt_is_read_on_its_own_nodes(void **state)
     struct world w;
     struct played home, part, next;
 
-    begin(&w);
-    assert_int_equal(follow(&w, 1), 0);
-    home = play(&w);
-    expect(&home, "\"follow\"");
+    home = begin_at_home(&w);
     assert_int_equal(readers_add_file(w.readers, JOB, 1, "/tmp/out", "n2"), 0);
     expect(&home, "/tmp/out");
-    TELL(&home, "{\"kind\":\"left\"," ABOUT ",\"path\":\"/tmp/out\"}");
+    tell_left(&home, "/tmp/out");
     part = play(&w);
     expect(&part, "/tmp/out");
     w.home = "n5";
