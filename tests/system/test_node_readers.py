@@ -133,8 +133,8 @@ class Site:
         return [e.body["text"] for e in self.journal.events(job, "signal") if e.body.get("cause")]
 
     def await_texts(self, job, count):
-        # An agent that was away for long tries again after up to 15 s.
-        wait_for(lambda: len(self.texts(job)) >= count, lambda: self.daemon.log()[-3000:] + self.journal.story(job), 60)
+        # An agent that was away for long tries again after up to 15 s; who does not answer it or reknitd has a minute.
+        wait_for(lambda: len(self.texts(job)) >= count, lambda: self.daemon.log()[-3000:] + self.journal.story(job), 90)
         return self.texts(job)
 
     def reads_at(self, node):
