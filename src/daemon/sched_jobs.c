@@ -227,6 +227,8 @@ static void to_pump_time(const struct sched_watch *w, struct sched_job *r)
 
     if (r->eligible > ahead)
         r->eligible -= ahead;
+    if (r->noted_until > ahead - w->clock_ahead)
+        r->noted_until -= ahead - w->clock_ahead;
 }
 
 /* Translation */

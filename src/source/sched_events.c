@@ -123,6 +123,7 @@ static struct look_facts look_of(const struct translation *t)
         .tasks = r->n_tasks,
         .submitted = from_seconds(r->submit),
         .begin = from_seconds(r->eligible),
+        .noted_until = from_seconds(r->noted_until),
         .started = from_seconds(r->start),
         .ended = from_seconds(r->end),
     };

@@ -126,14 +126,17 @@ static void parse_texts(const json_t *j, struct sched_job *r)
 }
 
 /* As src/daemon/act.c leaves it: {"reknit":{"held_until":1796035923}}. */
-static bool has_note(const json_t *j)
+static void parse_note(const json_t *j, struct sched_job *r)
 {
     const char *text = raw_text(j, "admin_comment");
     json_t *note = *text == '{' ? json_loads(text, 0, NULL) : NULL;
-    bool held = json_is_integer(json_object_get(json_object_get(note, "reknit"), "held_until"));
+    const json_t *until = json_object_get(json_object_get(note, "reknit"), "held_until");
 
+    r->noted = r->held && json_is_integer(until);
+    r->noted_until = r->noted ? number(json_object_get(note, "reknit"), "held_until", 0,
+                                       INT64_MAX / USEC_PER_SEC / 4)
+                              : 0;
     json_decref(note);
-    return held;
 }
 
 static void parse_numbers(const json_t *j, struct sched_job *r)
@@ -152,7 +155,7 @@ static void parse_numbers(const json_t *j, struct sched_job *r)
     r->requeue = flag(j, "requeue");
     r->completing = flag(j, "completing");
     r->held = flag(j, "held");
-    r->noted = r->held && has_note(j);
+    parse_note(j, r);
     r->restarts = count(j, "restarts");
     r->n_nodes = count(j, "n_nodes");
     r->n_tasks = count(j, "n_tasks");

@@ -24,6 +24,7 @@ struct sched_job {
     enum sched_state state;                       /* SCHED_NONE: a state without a word for it */
     uint32_t restarts, n_nodes, n_tasks, gpus, priority;
     int64_t submit, eligible, start, end; /* seconds since 1970; 0 = none */
+    int64_t noted_until;                  /* likewise, of the clock of who left the note */
     int32_t exit_code, exit_signal;
     json_t *exclude, *required; /* arrays of names, owned */
 };

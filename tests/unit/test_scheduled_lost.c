@@ -451,6 +451,58 @@ static void a_release_that_is_refused_is_asked_for_with_pauses(void **state)
     assert_in_range(asked(w, INTENT_RELEASE), 10, 20);
 }
 
+static void find_a_hold(struct world *w, enum mode mode, usec_t noted_until)
+{
+    struct look_facts l = lost(SCHED_RUNNING, 0);
+
+    set_mode(w, mode);
+    l.held = l.noted = true;
+    l.noted_until = noted_until;
+    look_at(w, l);
+}
+
+/* Its journal is lost: what it holds, it learns from its note. */
+static void a_hold_that_is_found_lasts_as_long_as_its_note_says(void **state)
+{
+    struct world *w = *state;
+
+    find_a_hold(w, MODE_OBSERVE, w->now + 4 * MIN);
+    assert_int_equal(asked(w, INTENT_RELEASE), 0);
+    world_wait(w, 4 * MIN - 2 * S);
+    assert_int_equal(asked(w, INTENT_RELEASE), 0);
+    world_wait(w, 3 * S);
+    assert_int_equal(asked(w, INTENT_RELEASE), 1);
+}
+
+static void a_hold_that_is_found_without_a_time_lasts_as_a_new_one(void **state)
+{
+    struct world *w = *state;
+
+    find_a_hold(w, MODE_PROPOSE, 0);
+    world_wait(w, GUARD_LIFE - 2 * S);
+    assert_int_equal(asked(w, INTENT_RELEASE), 0);
+    world_wait(w, 3 * S);
+    assert_int_equal(asked(w, INTENT_RELEASE), 1);
+}
+
+static void a_hold_that_is_found_after_its_time_is_taken_back(void **state)
+{
+    struct world *w = *state;
+
+    find_a_hold(w, MODE_OBSERVE, w->now - S);
+    assert_int_equal(asked(w, INTENT_RELEASE), 1);
+}
+
+static void a_hold_that_is_found_is_lengthened_in_time(void **state)
+{
+    struct world *w = *state;
+
+    find_a_hold(w, MODE_ACT, w->now + 4 * MIN);
+    world_wait(w, S);
+    assert_int_equal(asked(w, INTENT_GUARD), 1);
+    assert_int_equal(asked(w, INTENT_RELEASE), 0);
+}
+
 /* More of them than can be remembered: asked about now and then, not all the time. */
 static void many_fenced_nodes_make_no_loop(void **state)
 {
@@ -502,6 +554,10 @@ int main(void)
         IN(act, a_start_that_does_not_move_is_asked_for_with_pauses),
         IN(act, nodes_that_are_refused_while_one_is_lost_are_left_out),
         IN(act, a_release_that_is_refused_is_asked_for_with_pauses),
+        IN(act, a_hold_that_is_found_lasts_as_long_as_its_note_says),
+        IN(act, a_hold_that_is_found_without_a_time_lasts_as_a_new_one),
+        IN(act, a_hold_that_is_found_after_its_time_is_taken_back),
+        IN(act, a_hold_that_is_found_is_lengthened_in_time),
         IN(act, many_fenced_nodes_make_no_loop),
     };
 

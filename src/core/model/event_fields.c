@@ -422,6 +422,7 @@ static const struct field look_fields[] = {
     NUMBER(struct look_facts, tasks),
     NUMBER(struct look_facts, submitted),
     NUMBER(struct look_facts, begin),
+    NUMBER(struct look_facts, noted_until),
     NUMBER(struct look_facts, started),
     NUMBER(struct look_facts, ended),
     TEXT(struct look_facts, nodes),

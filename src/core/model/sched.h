@@ -61,6 +61,7 @@ struct look_facts {
     uint32_t tasks;                /* of its present step, 0 = not known */
     usec_t submitted;              /* of this attempt: a requeue may set it anew */
     usec_t begin;                  /* not before; 0 = at once */
+    usec_t noted_until;            /* the hold lasts no longer, as its note says; 0 = not known */
     usec_t started, ended;         /* 0 = not yet */
     char nodes[LAYOUT_LEN];        /* where it runs, or ran last */
     char lost_node[NODE_NAME_LEN]; /* one of those that does not answer: what ran there may still

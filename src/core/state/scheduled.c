@@ -430,6 +430,16 @@ bool sched_fenced(struct job *j, const struct fence_facts *f)
     return true;
 }
 
+/* By a call that came late, or by a reknitd whose journal is lost. It lasts as long as its note
+ * says; without that it would be taken back at once, and a second copy could start. */
+static void find_guard(struct sched *s, const struct look_facts *look, usec_t now)
+{
+    s->guarded = true;
+    s->guarded_at = now;
+    if (look->noted_until > 0 && look->noted_until < now + GUARD_LIFE)
+        s->guarded_at = look->noted_until > GUARD_LIFE ? look->noted_until - GUARD_LIFE : 0;
+}
+
 bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
 {
     struct sched *s = &j->sched;
@@ -446,7 +456,8 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     s->resumed &= look->state != SCHED_PENDING; /* what it is going to do is seen */
     if (!look->held && !look->completing && !sched_has_ended(look->state))
         s->guarded &= job_awaits(j, INTENT_GUARD); /* somebody else has released it */
-    s->guarded |= look->held && look->noted;       /* by a call that came late */
+    if (look->held && look->noted && !s->guarded)
+        find_guard(s, look, m->now);
     note_attempt(s, look);
     settle_doubt(m, j, before);
     see_what_is_due(j);
