@@ -200,6 +200,8 @@ static void end_run(struct story_run *run, const struct event *e)
     run->ended = e->time_us;
     run->over = true;
     run->end = e->ended;
+    if (e->ended.action == ACTION_NONE) /* it was let go, and what became of it nobody looked at */
+        run->end.exit_code = -1;
 }
 
 /* A scheduler's job may be queued again before it is known that no process of it is left. */

@@ -28,6 +28,7 @@
 struct placed {
     char key[SCHED_KEY_LEN];
     uint32_t id, attempt;
+    usec_t since; /* when core began to follow that: what it was told before is gone */
     int64_t step; /* whose layout was told, STEP_NONE = none yet */
     usec_t due, pause;
     int64_t biggest,
@@ -93,12 +94,14 @@ void layouts_follow(struct layouts *l, const struct sched_job *r, const char *ke
     const struct job *j = r->het_leader == 0 && r->state == SCHED_RUNNING ? running(l, key) : NULL;
     struct placed *p = find(l, r->id);
 
-    if (!j || (p && streq(p->key, key) && p->attempt == j->attempt.number))
+    if (!j || (p && streq(p->key, key) && p->attempt == j->attempt.number &&
+               p->since == j->attempt.started))
         return;
     if (!p)
         p = VEC_INSERT(&l->jobs, position(l, r->id));
     *p = (struct placed){.id = r->id,
                          .attempt = j->attempt.number,
+                         .since = j->attempt.started,
                          .step = STEP_NONE,
                          .due = mono_us(),
                          .pause = PAUSE_MIN};

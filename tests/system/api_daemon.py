@@ -112,3 +112,15 @@ class Daemon:
     def stop(self):
         self.process.terminate()
         assert self.process.wait(20) == 0
+
+
+@contextlib.contextmanager
+def daemon_of(folder, world, **config):
+    """It must still run at the end, and end as it should."""
+    daemon = Daemon(folder, world, **config)
+    try:
+        yield daemon
+        daemon.stop()
+    finally:
+        daemon.process.kill()
+        daemon.process.wait()

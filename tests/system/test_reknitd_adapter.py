@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from api_daemon import Daemon, wait_for
+from api_daemon import Daemon, daemon_of, wait_for
 from fake_adapter import World
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="its daemon is asked as several users")
@@ -31,17 +31,6 @@ def test_what_has_no_place_in_a_list_is_passed_over(tmp_path):
         finally:
             daemon.process.kill()
             daemon.process.wait()
-
-
-@contextlib.contextmanager
-def daemon_of(tmp_path, world, **config):
-    daemon = Daemon(tmp_path, world, **config)
-    try:
-        yield daemon
-        daemon.stop()
-    finally:
-        daemon.process.kill()
-        daemon.process.wait()
 
 
 def updates(world):

@@ -2,12 +2,14 @@
 """On which terms reknitd watches a job, when they change while it does: comments and rules that are lowered or raised."""
 
 import contextlib
+import functools
 import json
 import os
 import signal
 import subprocess
 import time
 
+import api_daemon
 import pytest
 from api_daemon import ALICE, Daemon, wait_for
 from cluster import await_true
@@ -20,15 +22,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="its daemon is asked a
 RULES_OFF = {"rules": [{"partition": "*", "mode": "off"}]}
 
 
-@contextlib.contextmanager
-def daemon_of(tmp_path, world, **config):
-    daemon = Daemon(tmp_path, world, **{"mode": "act", "opt_in": False, **config})
-    try:
-        yield daemon
-        daemon.stop()
-    finally:
-        daemon.process.kill()
-        daemon.process.wait()
+daemon_of = functools.partial(api_daemon.daemon_of, mode="act", opt_in=False)
 
 
 def job_of(daemon, is_so):
@@ -48,8 +42,8 @@ def deeds(world, *ops):
         return [r for r in world.done if r["op"] in (ops or ("requeue", "update", "cancel", "reserve"))]
 
 
-def explained(daemon, job):
-    return subprocess.run([BIN / "reknit", "explain", job], capture_output=True, text=True, check=True,
+def explained(daemon, job, form="text"):
+    return subprocess.run([BIN / "reknit", "explain", "--format", form, job], capture_output=True, text=True, check=True,
                           env={**os.environ, "REKNIT_SOCKET": str(daemon.socket)}).stdout
 
 
@@ -215,6 +209,17 @@ def test_the_rules_hold_for_where_a_job_is_moved_to(tmp_path, member, to):
         assert deeds(world) == []
 
 
+def test_who_is_watched_again_between_two_looks_has_its_layout(tmp_path):
+    """What core was told of its ranks went when it was let go."""
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit")
+        key = followed(daemon)["key"]
+        wait_for(lambda: world.asked["layout"] == 1, lambda: str(world.asked))
+        for word in ("off", "act"):
+            assert daemon.ask(f"/v1/jobs/{key}/mode", method="POST", body=json.dumps({"mode": word}))[0] == 200
+        wait_for(lambda: world.asked["layout"] == 2, lambda: str(world.asked))
+
+
 def hold(world, daemon, job):
     """One of its nodes does not answer."""
     node = world.job(job)["nodes"][0]
@@ -250,6 +255,18 @@ def test_what_is_held_is_taken_back_when_its_user_says_off(tmp_path):
         world.cancel(job)
         settle(daemon)
         assert "state" not in let_go(daemon)  # nobody looks any more
+
+
+def test_of_who_waited_when_it_was_let_go_no_wait_is_told(tmp_path):
+    with World(nodes=1) as world, daemon_of(tmp_path, world) as daemon:
+        first = world.submit(comment="reknit:off")
+        job = world.submit(comment="reknit")
+        job_of(daemon, lambda j: "waits_for" in j)
+        world.change(job, comment="reknit:off")
+        assert "waits_for" not in let_go(daemon)
+        world.end(first)
+        settle(daemon)
+        assert "waits_for" not in let_go(daemon)
 
 
 def test_a_start_that_was_moved_away_comes_back(tmp_path):
@@ -346,6 +363,8 @@ def test_explain_says_that_it_is_not_watched(tmp_path):
         text = explained(daemon, job)
         assert "not watched any more, mode off" in text
         assert "mode off from here on: its comment asks for it" in text
+        assert "exit status" not in text  # what becomes of it nobody looks at
+        assert json.loads(explained(daemon, job, "json"))["exit_status"] is None
 
 
 def test_a_state_folder_that_changes_needs_a_restart(tmp_path):

@@ -114,6 +114,23 @@ static void what_was_asked_for_is_awaited(void **state)
     assert_int_equal(asked_anything(w), 1); /* it is given no other start */
 }
 
+/* Whether its requeue was done nobody knows, and its user has cancelled it: it may come back.
+ */
+static void a_doubt_ends_with_its_time(void **state)
+{
+    struct world *w = *state;
+
+    fail_job(w);
+    look(w, SCHED_CANCELLED, 0);
+    operate(w, REQUEST_INTERRUPT, 0);
+    answer(w, INTENT_REQUEUE, OUTCOME_UNKNOWN);
+    look(w, SCHED_CANCELLED, 0);
+    set_mode(w, MODE_OFF);
+    assert_false(is_let_go(w));
+    world_wait(w, 10 * MIN);
+    assert_true(is_let_go(w));
+}
+
 static void a_hold_is_taken_back_first(void **state)
 {
     struct world *w = *state;
@@ -437,6 +454,7 @@ int main(void)
         WORLD_TEST(who_has_not_begun_is_let_go),
         IN(act, what_was_decided_is_not_done),
         IN(act, what_was_asked_for_is_awaited),
+        IN(act, a_doubt_ends_with_its_time),
         IN(act, a_hold_is_taken_back_first),
         IN(act, a_hold_that_cannot_be_taken_back_is_not_left),
         IN(act, a_hold_ends_with_its_time_though_the_node_stays_lost),

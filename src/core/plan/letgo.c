@@ -4,7 +4,8 @@
  * But what Reknit holds of it by then is first taken back, so that it is as it would be without:
  * the reservation of its nodes, its place before the others, a start that was moved away, the nodes
  * that are kept out of it while it waits, and a hold. Only then it is let go, which ends it for
- * core; should it be watched again, that begins with the attempt that runs then.
+ * core; should it be watched again, that begins with the attempt that runs then. That a job which
+ * said --no-requeue may be requeued, should it have been armed, is not taken back yet.
  *
  * While a node of it is lost, hold and start stay as they are: to give them back would start a
  * second copy beside the first. That ends when the node answers again; the hold at its deadline,
@@ -103,6 +104,8 @@ usec_t letgo_due(const struct model *m, const struct job *j)
 {
     usec_t due = sooner(place_due(m, j), release_due(m, j));
 
+    if (j->requested && m->now < j->sched.doubt_until)
+        due = sooner(due, j->sched.doubt_until);
     return wants_undoing(m, j) ? sooner(due, m->now) : due;
 }
 
