@@ -23,7 +23,7 @@ void get_decisions(struct store *store, const struct api_request *r, const struc
     list = json_array();
     VEC_FOREACH (&m->jobs, at) {
         const struct job *j = *at;
-        enum proposal proposal = view_proposal(m, j);
+        enum proposal proposal = view_proposal(m, j, store_now(store));
 
         if (!access_sees(r->asker, j->sched.uid) || proposal == PROPOSAL_NONE ||
             (!all && proposal != PROPOSAL_OPEN))
@@ -84,7 +84,7 @@ static void answer_proposal(struct store *store, const struct api_request *r, ui
                      (unsigned long long)seq);
         return;
     }
-    proposal = view_proposal(store_model(store), j);
+    proposal = view_proposal(store_model(store), j, store_now(store));
     if (proposal == PROPOSAL_NONE) {
         answer_error(ret, 409, "nothing waits for approval of decision %llu",
                      (unsigned long long)seq);

@@ -272,7 +272,7 @@ static void fill_proposals(struct sheet *s)
     int64_t n = 0;
 
     VEC_FOREACH (&s->m->jobs, j)
-        n += view_proposal(s->m, *j) == PROPOSAL_OPEN;
+        n += view_proposal(s->m, *j, store_now(s->store)) == PROPOSAL_OPEN;
     sample(s, "", NULL, n);
 }
 

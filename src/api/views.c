@@ -143,10 +143,10 @@ static bool is_proposed(const struct job *j)
            f->mode >= MODE_PROPOSE && j->sched.mode >= MODE_PROPOSE &&
            (action_restarts(f->action) || f->action == ACTION_STOP) &&
            (f->mode == MODE_PROPOSE || j->sched.mode == MODE_PROPOSE || j->sched.over ||
-            j->sched.look.successor);
+            j->sched.succeeded);
 }
 
-enum proposal view_proposal(const struct model *m, const struct job *j)
+enum proposal view_proposal(const struct model *m, const struct job *j, usec_t now)
 {
     usec_t life = m->brakes.proposal_life;
 
@@ -156,7 +156,7 @@ enum proposal view_proposal(const struct model *m, const struct job *j)
         return PROPOSAL_REJECTED;
     if (j->sched.approved)
         return PROPOSAL_APPROVED;
-    if (life > 0 && m->now >= j->attempt.decided_at + life)
+    if (life > 0 && now >= j->attempt.decided_at + life)
         return PROPOSAL_EXPIRED;
     return PROPOSAL_OPEN;
 }
@@ -167,10 +167,11 @@ static bool was_observed(const struct job *j)
     return j->attempt.decision.mode <= MODE_OBSERVE && j->sched.mode > MODE_OBSERVE;
 }
 
-static json_t *view_last_decision(const struct model *m, const struct job *j)
+static json_t *view_last_decision(const struct store *store, const struct job *j)
 {
+    const struct model *m = store_model(store);
     json_t *v = view_decision(&j->attempt.decision);
-    enum proposal p = view_proposal(m, j);
+    enum proposal p = view_proposal(m, j, store_now(store));
     char why_not[256];
 
     view_number(v, "seq", (int64_t)j->sched.decision, 0);
@@ -187,7 +188,7 @@ static json_t *view_last_decision(const struct model *m, const struct job *j)
     return v;
 }
 
-static void add_attempt(json_t *v, const struct model *m, const struct job *j)
+static void add_attempt(json_t *v, const struct store *store, const struct job *j)
 {
     const struct attempt *a = &j->attempt;
 
@@ -201,7 +202,7 @@ static void add_attempt(json_t *v, const struct model *m, const struct job *j)
     if (j->state >= JOB_JUDGED && a->incident.class != CLASS_HEALTHY)
         json_object_set_new(v, "incident", view_incident(&a->incident, false));
     if (a->decision.action != ACTION_NONE)
-        json_object_set_new(v, "decision", view_last_decision(m, j));
+        json_object_set_new(v, "decision", view_last_decision(store, j));
 }
 
 static json_t *view_kept_out(const struct model *m, const struct job *j)
@@ -288,11 +289,12 @@ json_t *view_job(const struct store *store, const struct job *j)
     view_number(v, "gpus", j->gpus, 0);
     json_object_set_new(v, "restarts", json_integer(j->ledger.restarts));
     json_object_set_new(v, "max_restarts", json_integer(policy_of(m, j)->max_restarts));
-    if (!is_let_go(j))
+    if (!is_let_go(j)) {
         add_look(v, &s->look);
-    add_wait(v, m, j, store_now(store));
+        add_wait(v, m, j, store_now(store));
+    }
     add_logs(v, store, j->name);
-    add_attempt(v, m, j);
+    add_attempt(v, store, j);
     json_object_set_new(v, "kept_out", view_kept_out(m, j));
     return v;
 }

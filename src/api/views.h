@@ -32,6 +32,7 @@ enum proposal {
     PROPOSAL_INVALID = -EINVAL,
 };
 DECLARE_NAMES(proposal, enum proposal);
-enum proposal view_proposal(const struct model *m, const struct job *j);
+/* now: the model's own time stands still while nothing happens. */
+enum proposal view_proposal(const struct model *m, const struct job *j, usec_t now);
 
 #endif

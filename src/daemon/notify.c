@@ -128,7 +128,7 @@ static void take_proposal(const struct notifier *n, const struct event *e, struc
     const struct job *j = job_of(n, e);
     bool stands = j && j->sched.decision == e->seq;
 
-    if (stands && view_proposal(m, j) == PROPOSAL_OPEN)
+    if (stands && view_proposal(m, j, pump_now(n->d->pump)) == PROPOSAL_OPEN)
         ret->proposal_life = m->brakes.proposal_life;
     else
         ret->lapsed = e->decision.mode == MODE_PROPOSE && action_restarts(e->decision.action) &&
@@ -229,7 +229,7 @@ static bool restart_failed(const struct notifier *n, const struct job *j, const 
 {
     const struct sched *s = &j->sched;
     const struct decision_facts *d = &j->attempt.decision;
-    bool act = d->mode == MODE_ACT && s->mode == MODE_ACT && !s->over && !s->look.successor;
+    bool act = d->mode == MODE_ACT && s->mode == MODE_ACT && !s->over && !s->succeeded;
 
     if (e->ended.action != ACTION_STOP || j->attempt.number != e->attempt ||
         !action_restarts(d->action) || !(act || s->approved) || s->rejected)

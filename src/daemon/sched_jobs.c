@@ -332,8 +332,6 @@ static void renew_terms(struct sched_watch *w, struct watched *x)
         tell_terms(w, x);
 }
 
-/* Looked for at the end of an attempt, and shortly after its beginning, when those that wait for
- * its failure have not begun. */
 static bool has_successor(const struct sched_watch *w, const struct sched_job *r)
 {
     VEC_FOREACH (&w->jobs, x)
@@ -452,13 +450,18 @@ void sched_watch_each(const struct sched_watch *w, void (*fn)(void *ctx, const s
         fn(ctx, (*x)->r);
 }
 
-/* Noted while it waits: once it has begun, it does not say any more what it waited for. */
+/* Noted and told while it waits: once it has begun, it does not say any more what it waited for. */
 static void note_whom_it_succeeds(struct sched_watch *w, const struct sched_job *r)
 {
     if (!sched_job_waits_for_failure(r))
         return;
-    VEC_FOREACH (&w->jobs, x)
-        (*x)->successor |= sched_job_succeeds(r, (*x)->r);
+    VEC_FOREACH (&w->jobs, x) {
+        bool news = !(*x)->successor && sched_job_succeeds(r, (*x)->r);
+
+        (*x)->successor |= news;
+        if (news && model_job(pump_model(w->d->pump), (*x)->key))
+            translate(w, *x); /* the next reknitd may see it no more */
+    }
 }
 
 /* What its terms depend on. */
@@ -480,9 +483,8 @@ static void replace_record(struct sched_watch *w, struct watched *x, struct sche
         renew_terms(w, x);
 }
 
-static void take_record(struct sched_watch *w, struct sched_job *r)
+static void put_record(struct sched_watch *w, struct sched_job *r)
 {
-    struct watched *leader = is_further_part(r) ? find(w, r->het_leader) : NULL;
     struct watched *x = find(w, r->id);
 
     to_pump_time(w, r);
@@ -496,25 +498,46 @@ static void take_record(struct sched_watch *w, struct sched_job *r)
     } else {
         replace_record(w, x, r);
     }
+}
+
+static void tell_record(struct sched_watch *w, uint32_t id)
+{
+    struct watched *x = find(w, id), *leader;
+    const struct sched_job *r;
+
+    if (!x)
+        return;
+    r = x->r;
     join_parts(w, x);
     note_whom_it_succeeds(w, r);
     x->successor |= !is_left_alone(w, x) && r->state != SCHED_PENDING && has_successor(w, r);
     translate(w, x);
+    leader = is_further_part(r) ? find(w, r->het_leader) : NULL;
     if (leader) {
         join_parts(w, leader);
         translate(w, leader);
     }
 }
 
-void sched_watch_take(struct sched_watch *w, const json_t *job)
+/* Its number; 0 = it is no record. */
+static uint32_t take_record(struct sched_watch *w, const json_t *job)
 {
     struct sched_job *r;
     struct err e = {0};
+    uint32_t id;
 
-    if (sched_job_parse(job, &r, &e) < 0)
+    if (sched_job_parse(job, &r, &e) < 0) {
         log_warning("the scheduler's adapter: %s", e.text);
-    else
-        take_record(w, r);
+        return 0;
+    }
+    id = r->id;
+    put_record(w, r);
+    return id;
+}
+
+void sched_watch_take(struct sched_watch *w, const json_t *job)
+{
+    tell_record(w, take_record(w, job));
 }
 
 bool sched_jobs_end_in(const struct sched_watch *w, const json_t *answer)
@@ -534,13 +557,18 @@ bool sched_jobs_end_in(const struct sched_watch *w, const json_t *answer)
     return false;
 }
 
+/* What is said of one may depend on the others' records: first all of them are taken in. */
 void sched_jobs_take(struct sched_watch *w, const json_t *answer)
 {
+    VEC(uint32_t) ids = {0};
     size_t i;
     json_t *v;
 
     json_array_foreach (json_object_get(answer, "jobs"), i, v)
-        sched_watch_take(w, v);
+        *VEC_PUSH(&ids) = take_record(w, v);
+    VEC_FOREACH (&ids, id)
+        tell_record(w, *id);
+    VEC_DONE(&ids);
     json_array_foreach (json_object_get(answer, "gone"), i, v) {
         const char *id = json_string_value(v);
         struct watched *x = id ? find(w, (uint32_t)strtoul(id, NULL, 10)) : NULL;

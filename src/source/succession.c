@@ -33,6 +33,13 @@ static bool waits_for(const char *dependency, const char *kind, const struct sch
     return false;
 }
 
+/* One that was there beside it takes nobody's place. */
+static bool is_behind(const struct sched_job *next, const struct sched_job *r)
+{
+    return next->state == SCHED_PENDING ||
+           (r->end > 0 && next->start >= r->end && next->start > r->start);
+}
+
 bool sched_job_succeeds(const struct sched_job *next, const struct sched_job *r)
 {
     if (next == r || (next->array_id != 0 && next->array_id == r->array_id) ||
@@ -41,8 +48,8 @@ bool sched_job_succeeds(const struct sched_job *next, const struct sched_job *r)
     if (waits_for(next->dependency, "afterany:", r) ||
         waits_for(next->dependency, "afternotok:", r))
         return true; /* it starts when r fails */
-    return next->state == SCHED_PENDING && next->uid == r->uid && streq(next->name, r->name) &&
-           next->submit >= r->submit && next->restarts == 0;
+    return sched_has_ended(r->state) && next->uid == r->uid && streq(next->name, r->name) &&
+           next->submit >= r->submit && next->restarts == 0 && is_behind(next, r);
 }
 
 bool sched_job_waits_for_failure(const struct sched_job *next)

@@ -5,8 +5,9 @@
 #include "base/str.h"
 #include "source/sched_job.h"
 
-/* Whether `next` takes the place of r when r fails: it waits for that, or waits in the queue as the
- * same user's next job of that name. Were r restarted, both would run. */
+/* Whether `next` takes the place of r when r fails: it waits for that, or r has ended, and it is
+ * the same user's next job of that name, which waits or has begun since. Were r restarted, both
+ * would run. */
 bool sched_job_succeeds(const struct sched_job *next, const struct sched_job *r);
 
 /* Whether it waits for the failure of any job; once it has begun, it does not say so any more. */

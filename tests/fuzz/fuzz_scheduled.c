@@ -165,7 +165,7 @@ static void see(const struct twins *t, const struct event *e)
     if (e->intended.intent == INTENT_REQUEUE) {
         assert(!s->interactive && s->mode > MODE_OBSERVE && !s->rejected);
         assert(j->attempt.decision.mode > MODE_OBSERVE);
-        assert(s->approved || (s->mode == MODE_ACT && !s->look.successor));
+        assert(s->approved || (s->mode == MODE_ACT && !s->succeeded));
         assert(s->look.state != SCHED_PENDING && s->look.state != SCHED_CANCELLED &&
                s->look.state != SCHED_COMPLETED && s->look.state != SCHED_FORGOTTEN);
         assert(e->intended.restarts == s->look.restarts);

@@ -126,7 +126,7 @@ static void who_has_a_successor_waits_for_approval(void **state)
     struct intent_facts f = {.intent = INTENT_REQUEUE};
 
     w->job.sched.mode = w->job.attempt.decision.mode = MODE_ACT;
-    w->job.sched.look.successor = true;
+    w->job.sched.succeeded = true;
     assert_false(plan_sched_permits(w->model, &w->job, &f));
 }
 

@@ -174,6 +174,8 @@ static struct sched_job *job(const char *json)
     return r;
 }
 
+#define NAMESAKE "\"name\":\"x\",\"uid\":7,\"submit\":200"
+
 static void test_succession(void **state)
 {
     static const struct {
@@ -187,13 +189,23 @@ static void test_succession(void **state)
         {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterok:25\"}", false},
         {"{\"id\":\"26\",\"state\":\"pending\",\"name\":\"x\",\"uid\":7,\"submit\":200}", true},
         {"{\"id\":\"26\",\"state\":\"pending\",\"name\":\"x\",\"uid\":8,\"submit\":200}", false},
-        {"{\"id\":\"26\",\"state\":\"running\",\"name\":\"x\",\"uid\":7,\"submit\":200}", false},
+        {"{\"id\":\"26\",\"state\":\"running\"," NAMESAKE ",\"start\":299}", false},
+        {"{\"id\":\"26\",\"state\":\"failed\"," NAMESAKE ",\"start\":250}", false},
+        {"{\"id\":\"26\",\"state\":\"running\"," NAMESAKE ",\"start\":300}", true},
+        {"{\"id\":\"26\",\"state\":\"completed\"," NAMESAKE ",\"start\":310}", true},
         {"{\"id\":\"26\",\"state\":\"pending\",\"name\":\"x\",\"uid\":7,\"submit\":200,"
          "\"restarts\":1}",
          false},
     };
-    struct sched_job *r =
-        job("{\"id\":\"25\",\"state\":\"failed\",\"name\":\"x\",\"uid\":7,\"submit\":100}");
+    struct sched_job *r = job("{\"id\":\"25\",\"state\":\"failed\",\"name\":\"x\",\"uid\":7,"
+                              "\"submit\":100,\"start\":110,\"end\":300}");
+    struct sched_job *brief = job("{\"id\":\"25\",\"state\":\"failed\",\"name\":\"x\",\"uid\":7,"
+                                  "\"submit\":100,\"start\":300,\"end\":300}");
+    struct sched_job *runs = job("{\"id\":\"25\",\"state\":\"running\",\"name\":\"x\",\"uid\":7,"
+                                 "\"submit\":100,\"start\":110}");
+    struct sched_job *waits = job("{\"id\":\"26\",\"state\":\"pending\"," NAMESAKE "}");
+    struct sched_job *beside =
+        job("{\"id\":\"26\",\"state\":\"running\"," NAMESAKE ",\"start\":300}");
 
     assert_false(sched_job_succeeds(r, r));
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -203,7 +215,14 @@ static void test_succession(void **state)
             fail_msg("%s", cases[i].next);
         sched_job_free(next);
     }
+    assert_false(sched_job_succeeds(waits, runs)); /* it may yet run beside it */
+    assert_true(sched_job_succeeds(waits, brief));
+    assert_false(sched_job_succeeds(beside, brief)); /* both began in one second */
     sched_job_free(r);
+    sched_job_free(brief);
+    sched_job_free(runs);
+    sched_job_free(waits);
+    sched_job_free(beside);
 }
 
 #define STRANDED "\"reason_kind\":\"dependency-never\",\"uid\":7,\"state\":\"pending\""

@@ -207,6 +207,8 @@ static void beside_a_successor_it_waits_for_approval(void **state)
 
     l.successor = true;
     look_at(w, l);
+    l.successor = false; /* it has begun, and a reknitd that was started again sees it no more */
+    look_at(w, l);
     world_root(w, "net.link", CAUSE_NETWORK);
     world_die(w, 1);
     assert_int_equal(asked_anything(w), 0);

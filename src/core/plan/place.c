@@ -37,7 +37,7 @@ static bool is_dying(const struct model *m, const struct job *j)
     bool gathers = j->state == JOB_RUNNING || j->state == JOB_ENDING || j->state == JOB_JUDGED;
 
     return gathers && j->attempt.task_died_at != USEC_NEVER && s->mode == MODE_ACT && !m->frozen &&
-           !s->interactive && s->look.requeueable && !s->look.successor && !sched_was_requeued(j);
+           !s->interactive && s->look.requeueable && !s->succeeded && !sched_was_requeued(j);
 }
 
 static bool is_to_start_soon(const struct model *m, const struct job *j)

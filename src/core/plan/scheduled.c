@@ -65,7 +65,7 @@ bool plan_sched_may_act(const struct model *m, const struct job *j, char *ret, s
                    "it had ended before reknit looked for the first time: whoever waited for it "
                    "may have done "
                    "something else meanwhile, so it waits for approval");
-    if (s->look.successor)
+    if (s->succeeded)
         return say(ret, size,
                    "another job that waited for its end would run beside it: it waits "
                    "for approval");

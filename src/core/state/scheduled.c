@@ -450,6 +450,7 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     before = s->look.restarts;
     note_return(j, look, m->now);
     s->look = *look;
+    s->succeeded |= look->successor;
     if (look->label[0])
         STR_COPY(s->label, look->label);
     s->over &= !lives(look);
