@@ -5,6 +5,7 @@
  * happens in one loop; what blocks is done by reknit-seal. */
 
 #include "agent/inlet.h"
+#include "agent/seed.h"
 #include "agent/tunnels.h"
 #include "agent/uplink.h"
 #include "agent/watch.h"
@@ -410,6 +411,6 @@ int main(int argc, char **argv)
         log_error("%s; see --help", s.host[0] ? "not understood" : "--to HOST:PORT is missing");
         return 2;
     }
-    srandom((unsigned)now_us() ^ (unsigned)getpid());
+    srandom(seed_of(s.node, now_us(), getpid()));
     return run(&s);
 }

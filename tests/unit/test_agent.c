@@ -4,6 +4,7 @@
 
 #include "seal/key.h"
 #include "agent/kin.h"
+#include "agent/seed.h"
 #include "agent/spool.h"
 #include "base/alloc.h"
 #include "base/str.h"
@@ -17,6 +18,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -483,6 +485,24 @@ static void test_a_key(void **state)
     assert_int_equal(key_open(k, sealed, now, &text, NULL), -EBADMSG);
 }
 
+/* Of one image, started in the same microsecond, with the same process id. */
+static void test_each_node_has_a_chance_of_its_own(void **state)
+{
+    enum { NODES = 1000, SLOTS = 100 };
+    unsigned in_slot[SLOTS] = {0};
+    char node[16];
+
+    for (int i = 0; i < NODES; i++) {
+        STR_PRINTF(node, "node%04d", i);
+        srandom(seed_of(node, 1796035207 * USEC_PER_SEC, 312));
+        in_slot[random() % SLOTS]++;
+    }
+    for (size_t i = 0; i < SLOTS; i++)
+        assert_in_range(in_slot[i], 1, NODES / SLOTS * 3);
+    assert_int_not_equal(seed_of("n1", 1, 312), seed_of("n1", 2, 312));
+    assert_int_not_equal(seed_of("n1", 1, 312), seed_of("n1", 1, 313));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_a_greeting_is_of_its_connection),
         cmocka_unit_test(test_both_ends_know_the_place),
         cmocka_unit_test(test_control_groups),
+        cmocka_unit_test(test_each_node_has_a_chance_of_its_own),
         cmocka_unit_test_setup_teardown(test_a_spool_outlives_its_agent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_name_is_given_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_full_disk, set_up, tear_down),
