@@ -321,6 +321,17 @@ static bool take(struct node_watch *w, const struct node_message *m, const struc
     return true;
 }
 
+/* Whatever runs there: it is the node's, and journaled as it comes. */
+static enum agent_taken take_fact(struct node_watch *w, const struct node_message *m,
+                                  const struct agent_receipt *r)
+{
+    struct event e = {.kind = EVENT_NODE_FACT, .fact = m->fact};
+
+    STR_COPY(e.fact.node, m->node);
+    STR_COPY(e.fact.signal.who.node, m->node);
+    return await_journal(w, r, pump_input(w->d->pump, &e)) ? AGENT_TAKEN : AGENT_TAKEN_OPEN;
+}
+
 static enum agent_taken on_message(void *ctx, const struct node_message *m,
                                    const struct agent_receipt *r)
 {
@@ -328,6 +339,8 @@ static enum agent_taken on_message(void *ctx, const struct node_message *m,
     int known;
     bool done;
 
+    if (m->kind == NODE_MESSAGE_FACT)
+        return take_fact(w, m, r);
     if (m->job == 0)
         return AGENT_TAKEN;
     held_hear(w->held, m);

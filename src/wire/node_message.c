@@ -22,7 +22,7 @@ static const char *const kind_names[NODE_MESSAGE_KIND_MAX] = {
     [NODE_MESSAGE_START] = "start",       [NODE_MESSAGE_EXIT] = "exit",
     [NODE_MESSAGE_ACTIVITY] = "activity", [NODE_MESSAGE_GONE] = "gone",
     [NODE_MESSAGE_HEARTBEAT] = "alive",   [NODE_MESSAGE_LOGS] = "logs",
-    [NODE_MESSAGE_READER] = "reader",
+    [NODE_MESSAGE_READER] = "reader",     [NODE_MESSAGE_FACT] = "fact",
 };
 DEFINE_NAMES(node_message_kind, enum node_message_kind, kind_names);
 
@@ -40,7 +40,7 @@ struct member {
 };
 
 #define AT(field) offsetof(struct node_message, field), sizeof(((struct node_message *)0)->field)
-#define ALL       (OF_JOB | ON(HEARTBEAT) | ON(READER))
+#define ALL       (OF_JOB | ON(FACT) | ON(HEARTBEAT) | ON(READER))
 #define COUNT_MAX ((int64_t)1 << 53) /* what every JSON reader can hold */
 
 /* The node's time until the year 2286: what is beyond is nonsense. */
@@ -133,22 +133,79 @@ static struct signal as_agent(const struct signal *said)
     return s;
 }
 
+/* What the member holds, as the body of an event of its kind. */
+static int read_body(const json_t *j, const char *name, struct event *event, struct err *e)
+{
+    _cleanup_(freep) char *text = json_dumps(json_object_get(j, name), JSON_COMPACT);
+
+    if (!text)
+        return refuse(e, name, "is missing");
+    return codec_decode(text, event, e) < 0 ? -EBADMSG : 0;
+}
+
 static int read_signal(const json_t *j, struct node_message *ret, struct err *e)
 {
-    _cleanup_(freep) char *text = json_dumps(json_object_get(j, "signal"), JSON_COMPACT);
     _cleanup_(freep) struct event *event = xnew(struct event);
+    int r;
 
     event->kind = EVENT_SIGNAL;
-    if (!text)
-        return refuse(e, "signal", "is missing");
-    if (codec_decode(text, event, e) < 0)
-        return e ? e->code : -EBADMSG;
+    r = read_body(j, "signal", event, e);
+    if (r < 0)
+        return r;
     if (event->signal.kind != SIGNAL_ACTIVITY && event->signal.kind != SIGNAL_EXIT)
         return refuse(e, "signal", "is of a kind that no agent sees");
     if (!event_is_sane(event)) /* core would refuse it, and a journal that holds it is damaged */
         return codec_refuse_numbers(e);
     ret->signal = as_agent(&event->signal);
     STR_COPY(ret->signal.who.node, ret->node);
+    return 0;
+}
+
+/* What the catalogue says, and what a witness on the node can see: no more. */
+static struct signal as_witness(const struct signal *said)
+{
+    bool vouches = said->provenance == PROVENANCE_KERNEL || said->provenance == PROVENANCE_NVML;
+    struct signal s = signal_make(SIGNAL_HIT, vouches ? said->provenance : PROVENANCE_AGENT);
+
+    s.time_us = said->time_us;
+    STR_COPY(s.signature, said->signature);
+    s.layer = said->layer;
+    s.role = said->role;
+    s.cause = said->cause;
+    s.blame = said->blame;
+    s.advice = said->advice;
+    s.confidence = said->confidence;
+    s.hang = said->hang;
+    s.straggler = said->straggler;
+    STR_COPY(s.clears, said->clears);
+    STR_COPY(s.who.device, said->who.device);
+    STR_COPY(s.who.peer, said->who.peer);
+    s.who.pid = said->who.pid;
+    STR_COPY(s.text, said->text);
+    return s;
+}
+
+/* Who is root on a node is so on that node alone: whatever it names, the fact is about it. */
+static int read_fact(const json_t *j, struct node_message *ret, struct err *e)
+{
+    _cleanup_(freep) struct event *event = xnew(struct event);
+    int r;
+
+    event->kind = EVENT_NODE_FACT;
+    r = read_body(j, "fact", event, e);
+    if (r < 0)
+        return r;
+    if (event->fact.signal.kind != SIGNAL_HIT)
+        return refuse(e, "fact", "has a signal that is no hit");
+    if (ret->node[0] == '\0')
+        return refuse(e, "node", "is empty");
+    event->fact.signal = as_witness(&event->fact.signal);
+    STR_COPY(event->fact.node, ret->node);
+    STR_COPY(event->fact.signal.who.node, ret->node);
+    codec_sanitize(event);
+    if (!event_is_sane(event))
+        return codec_refuse_numbers(e);
+    ret->fact = event->fact;
     return 0;
 }
 
@@ -215,6 +272,8 @@ int node_message_from_json(const json_t *j, struct node_message *ret, struct err
     r = read_members(j, &m, e);
     if (r == 0 && m.kind == NODE_MESSAGE_ACTIVITY)
         r = read_signal(j, &m, e);
+    if (r == 0 && m.kind == NODE_MESSAGE_FACT)
+        r = read_fact(j, &m, e);
     if (r == 0 && m.kind == NODE_MESSAGE_LOGS)
         r = read_paths(j, &m, e);
     if (r == 0 && m.kind == NODE_MESSAGE_EXIT && !is_end(m.task.status))
@@ -250,13 +309,18 @@ static json_t *write_member(const struct member *m, const struct node_message *f
     return m->min < 0 ? json_integer(*(const int32_t *)at) : json_integer(*(const uint32_t *)at);
 }
 
-static json_t *write_signal(const struct signal *s)
+static json_t *write_body(const struct node_message *m)
 {
     _cleanup_(freep) struct event *event = xnew(struct event);
     _cleanup_(freep) char *text = NULL;
 
-    event->kind = EVENT_SIGNAL;
-    event->signal = *s;
+    if (m->kind == NODE_MESSAGE_FACT) {
+        event->kind = EVENT_NODE_FACT;
+        event->fact = m->fact;
+    } else {
+        event->kind = EVENT_SIGNAL;
+        event->signal = m->signal;
+    }
     text = codec_encode(event);
     return json_loads(text, 0, NULL);
 }
@@ -279,7 +343,9 @@ json_t *node_message_to_json(const struct node_message *m)
             json_object_set_new(j, members[i].name, write_member(&members[i], m));
     }
     if (m->kind == NODE_MESSAGE_ACTIVITY)
-        json_object_set_new(j, "signal", write_signal(&m->signal));
+        json_object_set_new(j, "signal", write_body(m));
+    if (m->kind == NODE_MESSAGE_FACT)
+        json_object_set_new(j, "fact", write_body(m));
     if (m->kind == NODE_MESSAGE_LOGS)
         json_object_set_new(j, "paths", write_paths(&m->paths));
     assert(j);

@@ -6,7 +6,7 @@
  * and adds. docs/AGENT.md has the JSON. Parsed from hostile text: every field is bounded. */
 
 #include "base/err.h"
-#include "core/model/signal.h"
+#include "core/model/node.h"
 
 #include <jansson.h>
 #include <sys/types.h>
@@ -26,6 +26,7 @@ enum node_message_kind {
     NODE_MESSAGE_LOGS,      /* the attempt's processes write their output to these files */
     NODE_MESSAGE_GONE,      /* no process of the attempt is left on this node */
     NODE_MESSAGE_READER,    /* the answer to reknitd's wish for a reader of logs here */
+    NODE_MESSAGE_FACT,      /* what a privileged witness saw on the node, whatever runs there */
     NODE_MESSAGE_HEARTBEAT, /* the agent lives */
     NODE_MESSAGE_KIND_MAX,
     NODE_MESSAGE_INVALID = -EINVAL,
@@ -63,16 +64,17 @@ struct node_message {
     char node[NODE_NAME_LEN]; /* as the sender says; "" unknown */
     usec_t time_us;           /* the node's clock */
     usec_t mono_us;           /* the same on reknitd's monotonic clock, by source/agents.c */
-    uint32_t job;             /* the scheduler's number; 0 in a heartbeat and of a reader */
+    uint32_t job;             /* the scheduler's number; 0 in a heartbeat, of a reader and a fact */
     uint32_t restart;         /* START, EXIT: see docs/AGENT.md, the user may have changed it */
-    uint32_t uid;             /* whose processes they are; not in a heartbeat or of a reader */
+    uint32_t uid;             /* whose processes they are; not in those that have no job */
     char step[NODE_STEP_LEN]; /* START, EXIT */
     union {
         struct node_task task;
         struct node_heartbeat heartbeat;
-        struct signal signal;      /* ACTIVITY: SIGNAL_ACTIVITY, of all processes or one rank, or
-                                      SIGNAL_EXIT of one that lies dead */
-        struct node_paths paths;   /* LOGS */
+        struct signal signal;    /* ACTIVITY: SIGNAL_ACTIVITY, of all processes or one rank, or
+                                    SIGNAL_EXIT of one that lies dead */
+        struct node_fact fact;   /* FACT: of this node, by a witness that an agent may vouch for */
+        struct node_paths paths; /* LOGS */
         struct node_reader reader; /* READER */
     };
 };

@@ -21,6 +21,14 @@ static void check_signal(const struct signal *s)
     assert(event_is_sane(&e));
 }
 
+static void check_fact(const struct node_message *m)
+{
+    static struct event e;
+
+    e = (struct event){.kind = EVENT_NODE_FACT, .fact = m->fact};
+    assert(event_is_sane(&e) && strcmp(m->fact.node, m->node) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct node_message m, again, untouched;
@@ -37,6 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(node_message_kind_name(m.kind));
     if (m.kind == NODE_MESSAGE_ACTIVITY)
         check_signal(&m.signal);
+    if (m.kind == NODE_MESSAGE_FACT)
+        check_fact(&m);
     if (m.kind == NODE_MESSAGE_EXIT)
         assert(WIFEXITED(m.task.status) || WTERMSIG(m.task.status) <= SIGNAL_NUMBER_MAX);
     for (const char *p = NULL; m.kind == NODE_MESSAGE_LOGS && (p = node_paths_next(&m.paths, p));)

@@ -8,6 +8,7 @@
 #include "agent/spool.h"
 #include "base/alloc.h"
 #include "base/str.h"
+#include "core/model/event_fields.h"
 #include "wire/greeting.h"
 #include "wire/node_message.h"
 
@@ -183,6 +184,91 @@ static void test_as_many_logs_as_fit_a_message(void **state)
     }
     snprintf(text, sizeof(text), LOGS("\"paths\":[\"/%0*d\"]"), NODE_PATH_LEN - 1, 0);
     assert_int_equal(parse(text, &m), -EBADMSG);
+}
+
+#define FACT(fact) "{\"v\":1,\"kind\":\"fact\",\"node\":\"n7\",\"time\":1,\"fact\":" fact "}"
+#define HIT(more)  "{\"count\":1,\"signal\":{\"kind\":\"hit\"," more "}}"
+
+static void test_a_fact_is_its_witness_s_about_its_node(void **state)
+{
+    static const char *const bad[] = {
+        FACT("7"),
+        FACT("{}"),
+        FACT("{\"count\":0,\"signal\":{\"kind\":\"hit\"}}"),
+        FACT("{\"count\":1,\"code\":-1,\"signal\":{\"kind\":\"hit\"}}"),
+        FACT("{\"count\":1,\"isolation\":\"explode\",\"signal\":{\"kind\":\"hit\"}}"),
+        FACT("{\"count\":1,\"signal\":{\"kind\":\"step\"}}"),
+        FACT(HIT("\"time_us\":-5")),
+        "{\"v\":1,\"kind\":\"fact\",\"node\":\"\",\"time\":1,\"fact\":" HIT("\"text\":\"x\"") "}",
+        "{\"v\":1,\"kind\":\"fact\",\"node\":\"n7\",\"time\":1}",
+    };
+    struct node_message m = {.job = 4711};
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        assert_int_equal(parse(bad[i], &m), -EBADMSG);
+        assert_int_equal(m.job, 4711);
+    }
+    assert_int_equal(
+        parse(FACT(HIT("\"provenance\":\"scheduler\",\"line\":7,\"raised\":true,"
+                       "\"who\":{\"node\":\"n8\",\"rank\":3,\"device\":\"a\\u001b[1m\"},"
+                       "\"text\":\"a\\nb\"")),
+              &m),
+        0);
+    assert_int_equal(m.job, 0);
+    assert_int_equal(m.fact.signal.provenance, PROVENANCE_AGENT);
+    assert_string_equal(m.fact.node, "n7");
+    assert_string_equal(m.fact.signal.who.node, "n7");
+    assert_int_equal(m.fact.signal.who.rank, RANK_NONE);
+    assert_int_equal(m.fact.signal.line, 0);
+    assert_false(m.fact.signal.raised);
+    assert_null(strchr(m.fact.signal.who.device, 033));
+    assert_null(strchr(m.fact.signal.text, '\n'));
+}
+
+/* The longest that one can be, and every member of it. */
+static void test_a_fact_comes_through(void **state)
+{
+    struct node_message m = {.kind = NODE_MESSAGE_FACT, .time_us = 5}, back;
+    struct node_fact *f = &m.fact;
+    struct event sent = {.kind = EVENT_NODE_FACT}, got = sent;
+    char where[96];
+    json_t *j;
+
+    *f = (struct node_fact){.job = UINT32_MAX,
+                            .isolation = ISOLATION_REBOOT,
+                            .code = INT32_MAX,
+                            .count = UINT32_MAX,
+                            .cleared = true,
+                            .signal = signal_make(SIGNAL_HIT, PROVENANCE_KERNEL)};
+    memset(m.node, '"', sizeof(m.node) - 1);
+    STR_COPY(f->node, m.node);
+    f->signal.time_us = EVENT_TIME_MAX;
+    f->signal.layer = LAYER_KERNEL;
+    f->signal.role = ROLE_CONFIRM;
+    f->signal.cause = CAUSE_EXTERNAL_SERVICE;
+    f->signal.blame = BLAME_DEVICE;
+    f->signal.advice = ADVICE_RESTART_EXCLUDING;
+    f->signal.confidence = 100;
+    f->signal.hang = f->signal.straggler = true;
+    STR_COPY(f->signal.who.node, m.node);
+    f->signal.who.pid = INT64_MAX;
+    memset(f->signal.who.device, '"', sizeof(f->signal.who.device) - 1);
+    memset(f->signal.who.peer, '"', sizeof(f->signal.who.peer) - 1);
+    memset(f->signal.signature, '"', sizeof(f->signal.signature) - 1);
+    memset(f->signal.clears, '"', sizeof(f->signal.clears) - 1);
+    memset(f->signal.text, '"', sizeof(f->signal.text) - 1);
+    j = node_message_to_json(&m);
+    assert_true(json_dumpb(j, NULL, 0, JSON_COMPACT) <= NODE_MESSAGE_BYTES_MAX);
+    assert_int_equal(node_message_from_json(j, &back, NULL), 0);
+    json_decref(j);
+    sent.fact = m.fact;
+    got.fact = back.fact;
+    assert_string_equal(event_differs(&sent, &got, where), "");
+    m.fact.signal.provenance = PROVENANCE_NVML;
+    j = node_message_to_json(&m);
+    assert_int_equal(node_message_from_json(j, &back, NULL), 0);
+    json_decref(j);
+    assert_int_equal(back.fact.signal.provenance, PROVENANCE_NVML);
 }
 
 static const struct greeting greeting = {
@@ -511,6 +597,8 @@ int main(void)
         cmocka_unit_test(test_an_agents_signal_is_an_agents),
         cmocka_unit_test(test_logs_are_told_as_they_are_called_or_not_at_all),
         cmocka_unit_test(test_as_many_logs_as_fit_a_message),
+        cmocka_unit_test(test_a_fact_is_its_witness_s_about_its_node),
+        cmocka_unit_test(test_a_fact_comes_through),
         cmocka_unit_test(test_a_greeting_is_of_its_connection),
         cmocka_unit_test(test_both_ends_know_the_place),
         cmocka_unit_test(test_control_groups),

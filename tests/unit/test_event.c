@@ -57,12 +57,14 @@ static void fields_cover_every_member(void **state)
     for (int k = 0; k < EVENT_MAX; k++) {
         const struct field *body = event_body((enum event_kind)k);
 
-        if (body && k != EVENT_SIGNAL)
+        if (body && k != EVENT_SIGNAL && k != EVENT_NODE_FACT)
             check_covered(body->name, body->sub, body->size, body->size);
     }
     /* A signal is covered up to its union, and each variant in itself. */
     check_covered("signal", event_body(EVENT_SIGNAL)->sub, offsetof(struct signal, step),
                   sizeof(struct signal));
+    check_covered("fact", event_body(EVENT_NODE_FACT)->sub, offsetof(struct node_fact, signal.step),
+                  sizeof(struct node_fact));
     for (int k = 0; k < SIGNAL_MAX; k++) {
         struct signal s = signal_make((enum signal_kind)k, PROVENANCE_KERNEL);
         const struct field *f = event_body(EVENT_SIGNAL)->sub;
@@ -163,6 +165,7 @@ static void every_word_has_a_name(void **state)
     CHECK_WORDS(role, ROLE_MAX);
     CHECK_WORDS(layer, LAYER_MAX);
     CHECK_WORDS(blame, BLAME_MAX);
+    CHECK_WORDS(isolation, ISOLATION_MAX);
     CHECK_WORDS(mode, MODE_MAX);
     CHECK_WORDS(keep_place, KEEP_PLACE_MAX);
     CHECK_WORDS(log_level, LOG_LEVEL_MAX);
@@ -182,6 +185,33 @@ static void enum_fields_know_their_words(void **state)
     assert_null(event_body(EVENT_TICK));
 }
 
+/* What core and the ledger of nodes rest on. */
+static void a_fact_is_a_witness_s(void **state)
+{
+    struct event good = {.kind = EVENT_NODE_FACT, .fact = {.node = "n7", .count = 1}}, e;
+
+    good.fact.signal = signal_make(SIGNAL_HIT, PROVENANCE_KERNEL);
+    assert_true(event_is_sane(&good));
+    e = good;
+    e.fact.node[0] = '\0';
+    assert_false(event_is_sane(&e));
+    e = good;
+    e.fact.count = 0;
+    assert_false(event_is_sane(&e));
+    e = good;
+    e.fact.code = -1;
+    assert_false(event_is_sane(&e));
+    e = good;
+    e.fact.signal.provenance = PROVENANCE_JOB_TEXT;
+    assert_false(event_is_sane(&e));
+    e = good;
+    e.fact.signal.kind = SIGNAL_EXIT;
+    assert_false(event_is_sane(&e));
+    e = good;
+    e.fact.signal.time_us = -5;
+    assert_false(event_is_sane(&e));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +221,7 @@ int main(void)
         cmocka_unit_test(events_print),
         cmocka_unit_test(every_word_has_a_name),
         cmocka_unit_test(enum_fields_know_their_words),
+        cmocka_unit_test(a_fact_is_a_witness_s),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,6 +189,7 @@ static void what_programs_read_says_what_it_is(void **state)
         {EVENT_OPERATOR, "request", "request"}, {EVENT_MODE, "mode", "mode"},
         {EVENT_FINDING, "finding", "finding"},  {EVENT_VERDICT, "incident", "class"},
         {EVENT_INTENT, "intended", "intent"},   {EVENT_DECISION, "decision", "mode"},
+        {EVENT_NODE_FACT, "fact", "isolation"},
     };
     struct event *e = xnew(struct event);
 

@@ -28,7 +28,8 @@ static struct {
     usec_t look_began, submitted;
     const struct agents_handlers *handlers;
     void *ctx;
-    unsigned deaths, files, gone, done;
+    unsigned deaths, files, gone, done, facts;
+    struct node_fact last_fact;
     struct agent_receipt last_done;
     uint64_t next_seq, written;
     sd_event *event;
@@ -44,6 +45,10 @@ const struct model *pump_model(const struct pump *p)
 uint64_t pump_input(struct pump *p, const struct event *e)
 {
     world.deaths += e->kind == EVENT_SIGNAL && e->signal.kind == SIGNAL_EXIT;
+    if (e->kind == EVENT_NODE_FACT) {
+        world.facts++;
+        world.last_fact = e->fact;
+    }
     return ++world.next_seq;
 }
 
@@ -416,6 +421,26 @@ static void a_death_is_safe_when_it_is_written(void **state)
     assert_int_equal(say(NODE_MESSAGE_EXIT, 2), AGENT_TAKEN);
 }
 
+/* Of the node that is proven, whatever it says, and whatever is known of jobs. */
+static void a_fact_is_the_nodes_and_safe_when_it_is_written(void **state)
+{
+    struct node_message m = about(NODE_MESSAGE_FACT);
+
+    m.job = 0;
+    m.fact = (struct node_fact){.node = "n8", .job = 42, .count = 1, .code = 79};
+    m.fact.signal = signal_make(SIGNAL_HIT, PROVENANCE_KERNEL);
+    assert_int_equal(tell(&m, 1), AGENT_TAKEN_OPEN);
+    assert_int_equal(world.facts, 1);
+    assert_int_equal(world.last_fact.code, 79);
+    assert_string_equal(world.last_fact.node, NODE);
+    assert_string_equal(world.last_fact.signal.who.node, NODE);
+    node_watch_written(*state);
+    assert_int_equal(world.done, 0);
+    world.written = 1;
+    node_watch_written(*state);
+    assert_int_equal(world.done, 1);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -431,6 +456,7 @@ int main(void)
         TEST(a_node_whose_clock_is_wrong_is_heard),
         TEST(what_happened_long_ago_is_of_no_attempt),
         TEST(a_death_is_safe_when_it_is_written),
+        TEST(a_fact_is_the_nodes_and_safe_when_it_is_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

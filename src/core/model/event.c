@@ -28,6 +28,7 @@ static const char *const event_kind_names[EVENT_MAX] = {
     [EVENT_LOGS_UNREAD] = "logs-unread",
     [EVENT_LOG_NAMED] = "log-named",
     [EVENT_LOGS_READ] = "logs-read",
+    [EVENT_NODE_FACT] = "node-fact",
     [EVENT_FINDING] = "finding",
     [EVENT_INTERRUPTED] = "interrupted",
     [EVENT_VERDICT] = "verdict",
@@ -184,6 +185,12 @@ static bool signal_is_sane(const struct signal *s)
     }
 }
 
+static bool node_fact_is_sane(const struct node_fact *f)
+{
+    return f->node[0] != '\0' && f->count > 0 && f->code >= 0 && f->signal.kind == SIGNAL_HIT &&
+           provenance_is_privileged(f->signal.provenance) && signal_is_sane(&f->signal);
+}
+
 static bool body_is_sane(const struct event *e)
 {
     switch (e->kind) {
@@ -199,6 +206,8 @@ static bool body_is_sane(const struct event *e)
         return look_is_sane(&e->look);
     case EVENT_BRAKES:
         return brakes_are_sane(&e->brakes);
+    case EVENT_NODE_FACT:
+        return node_fact_is_sane(&e->fact);
     case EVENT_FINDING:
         return span_is_sane(e->finding.timeout) && span_is_sane(e->finding.silent);
     case EVENT_DECISION:

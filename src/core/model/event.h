@@ -10,6 +10,7 @@
  * encodes and decodes by them, `explain` prints by them. */
 
 #include "core/model/incident.h"
+#include "core/model/node.h"
 #include "core/model/policy.h"
 #include "core/model/sched.h"
 
@@ -44,6 +45,7 @@ enum event_kind {
     EVENT_LOGS_UNREAD, /* nobody reads the output of the attempt; if it ended, soon somebody will */
     EVENT_LOG_NAMED,   /* the path of a file by whose number signals call it; or why none come */
     EVENT_LOGS_READ, /* somebody does, from where the last reader was; if it ended: or nobody can */
+    EVENT_NODE_FACT, /* what a privileged witness saw on a node; of no job */
     /* derived */
     EVENT_FINDING,     /* a detector's statement */
     EVENT_INTERRUPTED, /* the attempt no longer makes useful progress: recorded at once */
@@ -275,6 +277,7 @@ struct event {
         struct brakes brakes;
         struct fence_facts fenced;
         struct log_facts log;
+        struct node_fact fact;
         struct finding_facts finding;
         struct incident incident;
         struct decision_facts decision;

@@ -84,6 +84,7 @@ WORDS(event_kind);
 WORDS(finding);
 WORDS(incident_class);
 WORDS(intent);
+WORDS(isolation);
 WORDS(layer);
 WORDS(outcome);
 WORDS(mode);
@@ -287,6 +288,17 @@ static const struct field signal_fields[] = {
     END,
 };
 
+static const struct field node_fact_fields[] = {
+    TEXT(struct node_fact, node),
+    NUMBER(struct node_fact, job),
+    WORD(struct node_fact, isolation, isolation),
+    NUMBER(struct node_fact, code),
+    NUMBER(struct node_fact, count),
+    NUMBER(struct node_fact, cleared),
+    NESTED(struct node_fact, signal, signal_fields),
+    END,
+};
+
 static const struct field finding_fields[] = {
     WORD(struct finding_facts, finding, finding),
     NUMBER(struct finding_facts, timeout),
@@ -485,6 +497,7 @@ static const struct field body_look = NESTED(struct event, look, look_fields);
 static const struct field body_mode = NESTED(struct event, mode, mode_fields);
 static const struct field body_fenced = NESTED(struct event, fenced, fence_fields);
 static const struct field body_log = NESTED(struct event, log, log_fields);
+static const struct field body_fact = NESTED(struct event, fact, node_fact_fields);
 static const struct field body_brakes = NESTED(struct event, brakes, brakes_fields);
 static const struct field body_finding = NESTED(struct event, finding, finding_fields);
 static const struct field body_incident = NESTED(struct event, incident, incident_fields);
@@ -513,6 +526,7 @@ static const struct field *const bodies[EVENT_MAX] = {
     [EVENT_LOGS_UNREAD] = NULL,
     [EVENT_LOG_NAMED] = &body_log,
     [EVENT_LOGS_READ] = NULL,
+    [EVENT_NODE_FACT] = &body_fact,
     [EVENT_FINDING] = &body_finding,
     [EVENT_INTERRUPTED] = NULL,
     [EVENT_VERDICT] = &body_incident,

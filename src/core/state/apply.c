@@ -401,6 +401,12 @@ static bool apply_brakes(struct model *m, struct job *j, const struct event *e)
     return true;
 }
 
+/* Nothing rests on it yet: it is kept in the journal. */
+static bool apply_node_fact(struct model *m, struct job *j, const struct event *e)
+{
+    return true;
+}
+
 static bool apply_lost(struct model *m, struct job *j, const struct event *e)
 {
     if (j->state == JOB_ENDED)
@@ -651,6 +657,7 @@ static const struct {
     [EVENT_LOGS_UNREAD] = {apply_unread, OF_JOB},
     [EVENT_LOG_NAMED] = {apply_log_named, OF_JOB},
     [EVENT_LOGS_READ] = {apply_read, OF_JOB},
+    [EVENT_NODE_FACT] = {apply_node_fact, OF_NONE},
     [EVENT_RUNNER_LOST] = {apply_lost, OF_ANY},
     [EVENT_LEARNED] = {apply_learned, OF_JOB},
     [EVENT_FINDING] = {apply_finding, OF_JOB},
