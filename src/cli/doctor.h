@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "config/daemon_file.h"
+#include "source/sole.h"
 
 #include <jansson.h>
 
@@ -30,6 +31,9 @@ struct doctor {
     const char *config_path;
     struct daemon_config *config; /* the default where it is not sound */
     VEC(struct doctor_row) rows;
+    /* Which reknitds of this host work for the cluster, as far as that was seen. */
+    struct sole_holder holders[4];
+    int n_holders;
 };
 
 /* mend: what to do about it, NULL for nothing. */

@@ -55,14 +55,19 @@ static int read_all(int fd, struct strbuf *b)
     return -EFBIG;
 }
 
-static int get(const char *socket_path, const char *what, json_t **ret)
+/* ret_pid: who answers; 0 = that cannot be told. */
+static int get(const char *socket_path, const char *what, pid_t *ret_pid, json_t **ret)
 {
     _cleanup_strbuf_ struct strbuf b = {0};
     _cleanup_(closep) int fd = -1;
+    struct ucred who = {0};
+    socklen_t size = sizeof(who);
     char request[128];
     const char *body;
     int r = connect_to(socket_path, &fd);
 
+    if (r == 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
+        *ret_pid = who.pid;
     STR_PRINTF(request, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", what);
     if (r == 0 && send(fd, request, strlen(request), MSG_NOSIGNAL) < 0)
         r = -errno;
@@ -211,12 +216,31 @@ static void look_at_its_config(struct doctor *d, const json_t *health)
         doctor_row(d, DOCTOR_OK, "its config", NULL, "it is what %s says now", file);
 }
 
+/* One that ends as soon as it sees the other leaves that one alone to be seen. */
+static void look_for_others(struct doctor *d, pid_t self)
+{
+    const struct sole_holder *other = NULL;
+
+    for (int i = 0; i < d->n_holders; i++)
+        if (d->holders[i].pid != self)
+            other = &d->holders[i];
+    if (other)
+        doctor_row(d, DOCTOR_FAIL, "one reknitd",
+                   "keep one of them; 'systemctl status PID' and 'ps -fp PID' say what that one is",
+                   "another one works for this cluster on this host: process %d of user %u",
+                   (int)other->pid, (unsigned)other->uid);
+    else if (d->n_holders > 0)
+        doctor_row(d, DOCTOR_OK, "one reknitd", NULL,
+                   "no other one works for this cluster on this host");
+}
+
 void doctor_daemon(struct doctor *d)
 {
     const char *named = getenv("REKNIT_SOCKET"); /* as for all that ask reknitd */
     const char *path = named && *named ? named : d->config->api.socket;
     json_t *health = NULL;
-    int r = get(path, "/v1/health", &health);
+    pid_t self = 0;
+    int r = get(path, "/v1/health", &self, &health);
 
     if (r == -ENOENT || r == -ECONNREFUSED) {
         doctor_row(d, DOCTOR_FAIL, "reknitd", "systemctl start reknitd", "it does not run (%s)",
@@ -231,5 +255,6 @@ void doctor_daemon(struct doctor *d)
         look_at_agents(d, health);
         look_at_webhook(d, health);
     }
+    look_for_others(d, self);
     json_decref(health);
 }

@@ -186,6 +186,7 @@ static void look_at_scheduler(struct talk *t)
                    t->e.text);
         return;
     }
+    t->d->n_holders = sole_holders(config, t->d->holders, ARRAY_SIZE(t->d->holders), NULL);
     look_at_release(t, config);
     look_at_permission(t, config);
     look_at_memory(t, config);

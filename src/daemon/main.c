@@ -115,7 +115,7 @@ static int serve(sd_event *event, const struct options *o)
 {
     _cleanup_(daemon_freep) struct daemon *d = NULL;
     struct err e = {0};
-    int r = daemon_new(event, o->config, o->drop_ins, &d, &e);
+    int status = EXIT_SUCCESS, r = daemon_new(event, o->config, o->drop_ins, &d, &e);
 
     if (r < 0) {
         log_error("%s", e.text);
@@ -125,14 +125,14 @@ static int serve(sd_event *event, const struct options *o)
     if (r >= 0) {
         sd_event_set_watchdog(event, true);
         sd_notify(0, "READY=1");
-        r = sd_event_loop(event);
+        r = status = sd_event_loop(event);
     }
     sd_notify(0, "STOPPING=1");
     if (r >= 0)
         r = pump_close(d->pump, &e);
     if (r < 0)
         log_error("%s", e.text[0] ? e.text : strerror(-r));
-    return r < 0 ? EXIT_TROUBLE : EXIT_SUCCESS;
+    return r < 0 ? EXIT_TROUBLE : status;
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,8 @@
  * the time allows, and whenever an answer about jobs says that an attempt has ended. Such an
  * answer waits for that of the nodes, because one tells what the other means.
  *
+ * Before the first look it must be known that no other reknitd of this host works for the cluster.
+ *
  * What the records of jobs mean for core is in sched_jobs.c. */
 
 #include "daemon/sched.h"
@@ -221,19 +223,29 @@ static void on_ping(void *ctx, enum adapter_outcome outcome, const json_t *answe
         note_clocks(w, ahead >= -1 && ahead <= 1 ? 0 : ahead); /* it counts whole seconds */
 }
 
-static void on_config(void *ctx, enum adapter_outcome outcome, const json_t *answer,
-                      const char *text)
+/* Two that watch one cluster would act twice on each job: who comes later ends. */
+static void be_alone(struct sched_watch *w, const json_t *config)
 {
-    struct sched_watch *w = ctx;
-    const json_t *config = json_object_get(answer, "config");
+    struct err e = {0};
+
+    if (w->alone && sole_is_of(w->sole, config))
+        return;
+    w->sole = sole_free(w->sole);
+    w->alone = sole_claim(w->d->event, config, &w->sole, &e) >= 0;
+    if (w->alone) {
+        sched_watch_poke(w);
+        return;
+    }
+    log_error("%s", e.text);
+    sd_event_exit(w->d->event, EXIT_FAILURE);
+}
+
+static void take_config(struct sched_watch *w, const json_t *config)
+{
     const json_t *append = json_object_get(config, "file_append");
     const char *cluster = json_string_value(json_object_get(config, "cluster"));
     char name[sizeof(w->cluster)];
 
-    if (outcome != ADAPTER_DONE) {
-        w->clock_at = 0; /* again at the next look */
-        return;
-    }
     str_sanitize(name, sizeof(name), cluster ? cluster : "", cluster ? strlen(cluster) : 0);
     if (!streq(name, w->cluster))
         log_info("the cluster is '%s'", name);
@@ -241,6 +253,26 @@ static void on_config(void *ctx, enum adapter_outcome outcome, const json_t *ans
     w->log_mode = !json_is_boolean(append) ? LOG_MODE_UNKNOWN
                   : json_is_true(append)   ? LOG_MODE_APPEND
                                            : LOG_MODE_TRUNCATE;
+}
+
+static void on_config(void *ctx, enum adapter_outcome outcome, const json_t *answer,
+                      const char *text)
+{
+    struct sched_watch *w = ctx;
+    const json_t *config = json_object_get(answer, "config");
+
+    if (!w->alone)
+        w->asking = false;
+    if (outcome == ADAPTER_DONE) {
+        take_config(w, config);
+        be_alone(w, config);
+        return;
+    }
+    w->clock_at = 0; /* again at the next look */
+    if (!w->alone) {
+        say_failing(w, text);
+        timer_arm(w->timer, mono_us() + w->d->config->poll);
+    }
 }
 
 /* Those of a big cluster change all the time, and cost the most. */
@@ -253,14 +285,16 @@ static void look(struct sched_watch *w)
 {
     usec_t now = mono_us();
 
-    if (now >= w->clock_at)
+    if (!w->alone || now >= w->clock_at)
         adapter_ask(w->d->adapter, request("config", false), deadline(w), on_config, w);
+    w->asking = true;
+    if (!w->alone)
+        return;
     if (now >= w->clock_at || clock_step(w) != 0) {
         adapter_ask(w->d->adapter, request("ping", false), deadline(w), on_ping, w);
         w->clock_at = now + CLOCK_EVERY;
     }
     w->of_jobs.asked_at = now;
-    w->asking = true;
     adapter_ask(w->d->adapter, request("jobs", true), deadline(w), on_jobs, w);
     if (nodes_are_due(w, now))
         ask_nodes(w);
@@ -366,6 +400,7 @@ struct sched_watch *sched_watch_free(struct sched_watch *w)
     layouts_free(w->layouts);
     VEC_DONE(&w->early);
     json_decref(w->held);
+    sole_free(w->sole);
     sched_nodes_free(w->nodes);
     free(w);
     return NULL;

@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "daemon/daemon.h"
 #include "source/sched_nodes.h"
+#include "source/sole.h"
 
 /* A request that is asked again and again. */
 struct poll {
@@ -36,7 +37,9 @@ struct sched_watch {
     VEC(struct watched *) jobs; /* by id */
     struct sched_nodes *nodes;
     sd_event_source *timer;
-    bool full; /* all jobs were seen since the adapter started */
+    struct sole *sole; /* the cluster is ours; NULL, too, where it has no name */
+    bool alone; /* nobody else of this host works for it: before that, nothing is looked at */
+    bool full;  /* all jobs were seen since the adapter started */
     bool asking;
     struct poll of_jobs, of_nodes;
     usec_t jobs_answered_at;

@@ -7,6 +7,7 @@
 #include "slurm/users.h"
 #include "slurm/words.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,11 +29,22 @@ static json_t *operator_json(const slurm_conf_t *c)
     return geteuid() == 0 || geteuid() == c->slurm_user_id ? json_true() : json_null();
 }
 
+/* As the controller itself has it, so that all of its clients say the same. */
+static json_t *controller_text(const slurm_conf_t *c)
+{
+    const char *host = c->control_cnt > 0 ? c->control_addr[0] : "";
+    char text[TEXT_MAX];
+
+    snprintf(text, sizeof(text), "%s:%u", host ? host : "", (unsigned)c->slurmctld_port);
+    return text_json(text, TEXT_MAX);
+}
+
 static json_t *config_json(const slurm_conf_t *c)
 {
     json_t *o = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:i, s:I, s:b, s:b, s:i, s:i, s:o, s:b}", "cluster",
-        text_json(c->cluster_name, TEXT_MAX), "version", text_json(c->version, TEXT_MAX), "user",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:i, s:I, s:b, s:b, s:i, s:i, s:o, s:b}",
+        "cluster", text_json(c->cluster_name, TEXT_MAX), "controller", controller_text(c),
+        "version", text_json(c->version, TEXT_MAX), "user",
         text_json(users_name(geteuid()), TEXT_MAX), "operator", operator_json(c), "scheduler_user",
         text_json(c->slurm_user_name, TEXT_MAX), "scheduler_uid", (json_int_t)c->slurm_user_id,
         "forget_s", (json_int_t)c->min_job_age, "node_timeout_s", (int)c->slurmd_timeout,

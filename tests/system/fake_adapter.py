@@ -21,6 +21,7 @@ Without a test:
 """
 
 import collections
+import itertools
 import json
 import os
 import pathlib
@@ -71,6 +72,7 @@ CONFIG = {
     "requeue_default": True, "kill_on_bad_exit": True, "message_timeout_s": 10, "kill_wait_s": 30,
     "parameters": "", "file_append": False,
 }
+COUNT = itertools.count()
 ENDINGS = {"failed": "exit", "timeout": "time-limit", "node-fail": "node", "out-of-memory": "memory"}
 
 
@@ -85,7 +87,8 @@ class Refused(Exception):
 class World:
     def __init__(self, nodes=4, clock=time.time, complete_s=0.0, launch_race=False, config=None, prefix="n"):
         self.clock, self.complete_s, self.launch_race = clock, complete_s, launch_race
-        self.config = {**CONFIG, **(config or {})}
+        # A scheduler of its own, whatever it is called.
+        self.config = {**CONFIG, "controller": f"memory:{os.getpid()}:{next(COUNT)}", **(config or {})}
         self.jobs, self.nodes, self.plans, self.faults, self.reserved = {}, {}, {}, [], {}
         self.done = []  # the requests that were carried out, in order
         self.asked = collections.Counter()  # how often what was asked

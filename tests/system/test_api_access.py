@@ -266,7 +266,12 @@ def test_a_daemon_with_an_old_configuration_is_seen(site, reknit):
     assert row("its config")["state"] == "ok"
 
 
-def test_drop_ins_lie_beside_a_configuration_given_by_hand(tmp_path, world, site):
+def test_drop_ins_lie_beside_a_configuration_given_by_hand(tmp_path, site):
+    with World(nodes=1) as world:
+        started_by_hand(tmp_path, world, site)
+
+
+def started_by_hand(tmp_path, world, site):
     folder = tmp_path / "by-hand"
     (folder / "reknitd.d").mkdir(parents=True)
     (folder / "reknitd.yaml").write_text(json.dumps({
