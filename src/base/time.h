@@ -19,6 +19,16 @@ typedef int64_t usec_t;
 #define USEC_NEVER    INT64_MAX /* a deadline that is not set */
 #define USEC_UNKNOWN  INT64_MIN /* a point in time that the source did not give */
 
+static inline usec_t usec_min(usec_t a, usec_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline usec_t usec_max(usec_t a, usec_t b)
+{
+    return a > b ? a : b;
+}
+
 usec_t now_us(void);  /* wall clock */
 usec_t mono_us(void); /* monotonic clock, for intervals and loop deadlines */
 

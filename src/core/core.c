@@ -85,16 +85,6 @@ static bool stage_interrupt(const struct model *m, const struct job *j, struct e
                                        (j->requested && (a->exited || a->gone)));
 }
 
-static usec_t sooner(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
-}
-
-static usec_t later(usec_t a, usec_t b)
-{
-    return a > b ? a : b;
-}
-
 /* When the last lines of the attempt have been waited for long enough: while somebody reads. The
  * time in which nobody did (reknitd was away, a reader was being replaced) counts only against a
  * limit of its own, since nobody may come at all. */
@@ -112,8 +102,8 @@ static usec_t verdict_due(const struct model *m, const struct job *j)
     if (a->drained)
         return m->now;
     from = killed ? a->gone_at : a->interrupted_at;
-    limit = later(from, a->unread_at) + UNREAD_WAITS * wait;
-    return a->unread ? limit : sooner(later(from, a->read_at) + wait, limit);
+    limit = usec_max(from, a->unread_at) + UNREAD_WAITS * wait;
+    return a->unread ? limit : usec_min(usec_max(from, a->read_at) + wait, limit);
 }
 
 static enum ending ending_of(const struct job *j)
@@ -237,12 +227,13 @@ static bool stage_end(const struct model *m, const struct job *j, struct event *
     return plan_ended(m, j, &ret->ended);
 }
 
-static stage_fn *const stages[] = {
-    stage_detect, stage_interrupt, stage_judge, stage_decide, stage_plan, stage_end,
+static const struct {
+    stage_fn *derive;
+    bool of_unwatched; /* of such a job only what is held of it matters */
+} stages[] = {
+    {stage_detect, false}, {stage_interrupt, false}, {stage_judge, false},
+    {stage_decide, false}, {stage_plan, true},       {stage_end, true},
 };
-
-/* Of a job that is not to be watched any more, only what is held of it matters. */
-#define FIRST_UNWATCHED 4 /* plan */
 
 static bool is_unwatched(const struct job *j)
 {
@@ -251,11 +242,13 @@ static bool is_unwatched(const struct job *j)
 
 static bool next_event(const struct model *m, const struct job *j, struct event *ret)
 {
-    for (size_t i = is_unwatched(j) ? FIRST_UNWATCHED : 0; i < ARRAY_SIZE(stages); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(stages); i++) {
+        if (is_unwatched(j) && !stages[i].of_unwatched)
+            continue;
         memset(ret, 0, sizeof(*ret));
         ret->attempt = j->attempt.number;
         STR_COPY(ret->job, j->name);
-        if (stages[i](m, j, ret))
+        if (stages[i].derive(m, j, ret))
             return true;
     }
     return false;
@@ -309,8 +302,8 @@ static usec_t due_of(const struct model *m, const struct job *j)
 {
     if (is_unwatched(j))
         return plan_due(m, j);
-    return sooner(sooner(crash_due(m, j), hang_due(m, j)),
-                  sooner(verdict_due(m, j), plan_due(m, j)));
+    return usec_min(usec_min(crash_due(m, j), hang_due(m, j)),
+                    usec_min(verdict_due(m, j), plan_due(m, j)));
 }
 
 static struct dues *dues_of(const struct core *c)
@@ -385,7 +378,7 @@ usec_t core_deadline(const struct core *c)
     usec_t due = USEC_NEVER;
 
     VEC_FOREACH (&dues_of(c)->of, at)
-        due = sooner(due, *at);
+        due = usec_min(due, *at);
     return due;
 }
 

@@ -44,11 +44,6 @@ static bool waits_for_root(const struct model *m, const struct job *j)
            !a->crashed && !a->hung && !a->unread;
 }
 
-static usec_t longer_of(usec_t a, usec_t b)
-{
-    return a > b ? a : b;
-}
-
 static bool ever_stepped(const struct job *j)
 {
     return j->timing.first_step > 0;
@@ -60,8 +55,8 @@ static usec_t recovery_time(const struct model *m, const struct job *j)
     const struct rhythm *r = best_rhythm(j);
 
     if (r && j->attempt.steps_seen > 0)
-        return longer_of(3 * r->q99, ROOT_WAIT_MIN);
-    return longer_of(policy_of(m, j)->hang.first_step / 6, 2 * j->timing.first_step);
+        return usec_max(3 * r->q99, ROOT_WAIT_MIN);
+    return usec_max(policy_of(m, j)->hang.first_step / 6, 2 * j->timing.first_step);
 }
 
 /* Until when progress may still come after the root line. Of a job that was never seen to step,
@@ -69,13 +64,13 @@ static usec_t recovery_time(const struct model *m, const struct job *j)
 static usec_t root_limit(const struct model *m, const struct job *j)
 {
     const struct attempt *a = &j->attempt;
-    usec_t base = ever_stepped(j) ? a->root_at : longer_of(a->root_at, a->last_output);
+    usec_t base = ever_stepped(j) ? a->root_at : usec_max(a->root_at, a->last_output);
     usec_t limit = silent_since(a, base) + recovery_time(m, j);
 
     for (int p = 0; p < PHASE_MAX; p++)
         if (a->phase_began[p] != USEC_NEVER)
-            limit = longer_of(limit, silent_since(a, a->phase_began[p]) +
-                                         phase_allowance(m, j, (enum phase)p));
+            limit = usec_max(limit, silent_since(a, a->phase_began[p]) +
+                                        phase_allowance(m, j, (enum phase)p));
     return limit;
 }
 
@@ -114,8 +109,8 @@ static usec_t task_limit(const struct model *m, const struct job *j)
         (tasks > 0 && a->tasks_ended >= tasks))
         return USEC_NEVER;
     if (a->read_at > a->task_died_at)
-        return longer_of(a->read_at, a->last_output) + recovery_time(m, j);
-    return longer_of(a->task_died_at, a->last_output) + TASK_WAIT;
+        return usec_max(a->read_at, a->last_output) + recovery_time(m, j);
+    return usec_max(a->task_died_at, a->last_output) + TASK_WAIT;
 }
 
 usec_t crash_due(const struct model *m, const struct job *j)

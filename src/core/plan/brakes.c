@@ -8,16 +8,6 @@
 
 #define PAUSE_MAX USEC_PER_MIN
 
-static usec_t later(usec_t a, usec_t b)
-{
-    return a > b ? a : b;
-}
-
-static usec_t sooner(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Until when so many were interrupted at once; m->now: it is no storm. */
 static usec_t storm_until(const struct model *m)
 {
@@ -40,7 +30,7 @@ usec_t brakes_pause(uint32_t n)
         return 0;
     for (uint32_t i = 2; i < n && pause < PAUSE_MAX; i++)
         pause *= 2;
-    return sooner(pause, PAUSE_MAX);
+    return usec_min(pause, PAUSE_MAX);
 }
 
 usec_t brakes_free_at(const struct model *m, const struct job *j)
@@ -51,5 +41,5 @@ usec_t brakes_free_at(const struct model *m, const struct job *j)
     usec_t partition = model_room_at(m, DEED_ACTED, j->sched.partition, USEC_PER_HOUR,
                                      b->actions_per_partition_hour);
 
-    return later(later(hour, partition), sooner(storm, storm_until(m)));
+    return usec_max(usec_max(hour, partition), usec_min(storm, storm_until(m)));
 }

@@ -62,16 +62,6 @@ static usec_t release_due(const struct model *m, const struct job *j)
     return lost_release_due(m, j, !sched_lost_node(j) && !is_amended(m, j));
 }
 
-static usec_t sooner(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
-}
-
-static usec_t later(usec_t a, usec_t b)
-{
-    return a > b ? a : b;
-}
-
 static bool ask(struct intent_facts *ret, enum intent intent, const struct job *j)
 {
     *ret = (struct intent_facts){
@@ -86,7 +76,7 @@ static bool ask_undoing(const struct model *m, const struct job *j, struct inten
     usec_t early = j->sched.pending_since + m->brakes.early_start;
 
     ask(ret, INTENT_AMEND, j);
-    begin = later(later(begin, early), m->now);
+    begin = usec_max(usec_max(begin, early), m->now);
     ret->not_before = (begin + USEC_PER_SEC - 1) / USEC_PER_SEC * USEC_PER_SEC;
     return true;
 }
@@ -102,11 +92,11 @@ bool letgo_intent(const struct model *m, const struct job *j, struct intent_fact
 
 usec_t letgo_due(const struct model *m, const struct job *j)
 {
-    usec_t due = sooner(place_due(m, j), release_due(m, j));
+    usec_t due = usec_min(place_due(m, j), release_due(m, j));
 
     if (j->requested && m->now < j->sched.doubt_until)
-        due = sooner(due, j->sched.doubt_until);
-    return wants_undoing(m, j) ? sooner(due, m->now) : due;
+        due = usec_min(due, j->sched.doubt_until);
+    return wants_undoing(m, j) ? usec_min(due, m->now) : due;
 }
 
 /* A requeue that was asked for may come late, and holds nothing; but who has cancelled the job

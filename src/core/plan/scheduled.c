@@ -120,16 +120,6 @@ static bool wants_requeue(const struct model *m, const struct job *j)
            !job_awaits(j, INTENT_ARM) && !wants_arming(m, j) && plan_sched_may_act(m, j, NULL, 0);
 }
 
-static usec_t longer_of(usec_t a, usec_t b)
-{
-    return a > b ? a : b;
-}
-
-static usec_t sooner(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Who was refused waits before he asks again; otherwise the delay is one of the start. */
 static usec_t requeue_due(const struct model *m, const struct job *j)
 {
@@ -138,7 +128,7 @@ static usec_t requeue_due(const struct model *m, const struct job *j)
 
     if (!wants_requeue(m, j))
         return USEC_NEVER;
-    return longer_of(brakes_free_at(m, j), a->decided_at + wait);
+    return usec_max(brakes_free_at(m, j), a->decided_at + wait);
 }
 
 /* When the next attempt is to start. Who else queued it gave it a start time that is his, unless
@@ -148,7 +138,7 @@ static usec_t start_time(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
     const struct attempt *a = &j->attempt;
-    usec_t early = longer_of(s->pending_since + m->brakes.early_start, lost_settled_at(j));
+    usec_t early = usec_max(s->pending_since + m->brakes.early_start, lost_settled_at(j));
     usec_t wanted = a->decided_at + a->decision.delay;
     bool fenced = s->n_fenced > 0;
     bool lost = !fenced && (s->node_lost || a->node_failed);
@@ -156,10 +146,10 @@ static usec_t start_time(const struct model *m, const struct job *j)
     if (sched_lost_node(j))
         return lost_start_time(m, j);
     if ((!s->requeue_asked && !fenced) || !sched_begins_as_it_was(j))
-        return longer_of(s->look.begin, early);
+        return usec_max(s->look.begin, early);
     if (lost && s->look.begin > wanted)
         wanted = s->look.begin;
-    return longer_of(wanted, early);
+    return usec_max(wanted, early);
 }
 
 /* With them it cannot run at all. What we did ourselves is taken back in every mode. */
@@ -195,7 +185,7 @@ static usec_t amendment_free_at(const struct model *m, const struct job *j)
 {
     const struct sched *s = &j->sched;
 
-    return s->amended ? longer_of(m->now, s->amended_at + brakes_pause(s->hasty)) : m->now;
+    return s->amended ? usec_max(m->now, s->amended_at + brakes_pause(s->hasty)) : m->now;
 }
 
 static bool starts_too_soon(const struct model *m, const struct job *j)
@@ -222,7 +212,7 @@ static bool lacks_something(const struct model *m, const struct job *j)
 /* From when on, not before `at`, it waits although it need not; USEC_NEVER: it will not. */
 static usec_t late_from(const struct model *m, const struct job *j, usec_t at)
 {
-    usec_t from = longer_of(start_time(m, j), at);
+    usec_t from = usec_max(start_time(m, j), at);
 
     return j->sched.look.begin > from + START_SLACK ? from : USEC_NEVER;
 }
@@ -236,9 +226,9 @@ static usec_t amendment_due(const struct model *m, const struct job *j)
     if (lacks_rank_or_nodes(m, j))
         return at;
     if (starts_too_soon(m, j)) /* as soon as it may start, there is nothing left to ask for */
-        return sooner(start_time(m, j), at);
+        return usec_min(start_time(m, j), at);
     if (sched_lost_node(j))
-        return longer_of(lost_move_due(j), at);
+        return usec_max(lost_move_due(j), at);
     return late_from(m, j, at);
 }
 
@@ -395,7 +385,7 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
     }
     if (m->now >= requeue_due(m, j))
         return ask(ret, INTENT_REQUEUE, j);
-    if (m->now < sooner(reversal_due(m, j), amendment_due(m, j)))
+    if (m->now < usec_min(reversal_due(m, j), amendment_due(m, j)))
         return false;
     fill_amendment(m, j, ret);
     *ret_attempt = j->sched.look.restarts + 1;
@@ -419,17 +409,17 @@ static bool is_over(const struct job *j)
 
 usec_t plan_sched_due(const struct model *m, const struct job *j)
 {
-    usec_t amending = sooner(reversal_due(m, j), amendment_due(m, j));
-    usec_t asking = sooner(requeue_due(m, j), cancel_due(m, j));
+    usec_t amending = usec_min(reversal_due(m, j), amendment_due(m, j));
+    usec_t asking = usec_min(requeue_due(m, j), cancel_due(m, j));
     usec_t waiting = sched_requeue_limit(j);
 
     if (j->sched.unwatched)
-        return sooner(cancel_due(m, j), letgo_due(m, j));
+        return usec_min(cancel_due(m, j), letgo_due(m, j));
     if (is_over(j) && !j->sched.look_due && !job_awaits(j, INTENT_REQUEUE))
-        waiting = sooner(waiting, j->sched.doubt_until);
-    asking = sooner(sooner(asking, lost_guard_due(m, j)), place_due(m, j));
-    asking = sooner(sooner(asking, hold_due(m, j)), release_due(m, j));
-    return sooner(sooner(sooner(asking, amending), waiting), fence_due(m, j));
+        waiting = usec_min(waiting, j->sched.doubt_until);
+    asking = usec_min(usec_min(asking, lost_guard_due(m, j)), place_due(m, j));
+    asking = usec_min(usec_min(asking, hold_due(m, j)), release_due(m, j));
+    return usec_min(usec_min(usec_min(asking, amending), waiting), fence_due(m, j));
 }
 
 /* A job may come back for as long as its scheduler knows it; who has decided on an end need not
