@@ -103,6 +103,7 @@ struct cluster {
     uint64_t reader_life; /* changes whenever one begins or ends */
     bool alive, full;
     uint64_t life;                  /* of reknitd */
+    uint64_t past;                  /* the last event before it */
     usec_t alive_since, well_since; /* since when its adapter was answered */
     usec_t adapter_free_at, polled_at;
     uint64_t seen_changes;
@@ -151,6 +152,8 @@ void reader_done(struct cluster *c);
 /* inspect.c: each ends the program when something does not hold. */
 void inspect_step(struct cluster *c, const struct event *input, struct core_output *out);
 void inspect_derived(struct cluster *c, const struct event *e);
+/* reknitd hands it to the adapter, or to the site's program. */
+void inspect_carried_out(struct cluster *c, const struct event *intent);
 void inspect_granted(struct cluster *c, const struct event *intent, struct fake_job *f, bool late);
 void inspect_begun(struct cluster *c, struct fake_job *f);
 void inspect_forgotten(struct cluster *c, const struct fake_job *f);

@@ -96,38 +96,71 @@ static void check_decision(struct cluster *c, const struct event *e, const struc
         cluster_fail(c, "%s: beyond the budget of %s", e->job, d->rule);
 }
 
-static bool takes_back(const struct event *e)
+/* What is Reknit's own: a hold, exclusions without which it can run, a job that it brought back;
+ * and all that it did to what it is to leave alone, whose start it does not move forward. */
+static bool takes_back(const struct event *e, const struct job *j)
 {
-    return e->intended.intent == INTENT_AMEND && e->intended.n_nodes == 0;
+    const struct intent_facts *f = &e->intended;
+    const struct look_facts *look = &j->sched.look;
+
+    switch (f->intent) {
+    case INTENT_RELEASE:
+        return true;
+    case INTENT_CANCEL:
+        return j->sched.unwanted;
+    case INTENT_AMEND:
+        if (f->n_nodes > 0)
+            return false;
+        return j->sched.unwatched ? f->not_before >= usec_min(look->begin, j->sched.own_begin)
+                                  : look->constrained && look->n_kept_out > 0;
+    default:
+        return false;
+    }
 }
 
-static void check_intent(struct cluster *c, const struct event *e, const struct job *j)
+/* How far it may be gone with a job at a moment: when something is asked for, and when it is
+ * carried out. */
+static void check_allowed(struct cluster *c, const struct event *e, const struct job *j)
 {
     const struct sched *s = &j->sched;
     enum intent intent = e->intended.intent;
-    bool mends = takes_back(e) || s->unwanted || intent == INTENT_RELEASE;
+    enum mode decided = j->attempt.decision.mode;
 
     if (intent == INTENT_INSPECT)
         return;
     if (core_model(c->core)->frozen && !(intent == INTENT_GUARD && s->look.held))
         cluster_fail(c, "%s of %s while frozen", intent_name(intent), e->job);
-    if (s->mode <= MODE_OBSERVE && !mends)
+    if (takes_back(e, j))
+        return;
+    if (s->mode <= MODE_OBSERVE)
         cluster_fail(c, "%s of %s, which is only observed", intent_name(intent), e->job);
-    if (s->interactive)
+    if (intent == INTENT_GUARD ? s->mode != MODE_ACT : s->mode != MODE_ACT && !s->approved)
+        cluster_fail(c, "%s of %s, which is only proposed", intent_name(intent), e->job);
+    if (intent == INTENT_ARM || intent == INTENT_GUARD)
+        return;
+    if (decided <= MODE_OBSERVE || s->rejected)
+        cluster_fail(c, "%s of %s: was observed or rejected", intent_name(intent), e->job);
+    if (decided == MODE_PROPOSE && !s->approved)
+        cluster_fail(c, "%s of %s was not approved", intent_name(intent), e->job);
+}
+
+static void check_intent(struct cluster *c, const struct event *e, const struct job *j)
+{
+    enum intent intent = e->intended.intent;
+
+    if (intent == INTENT_INSPECT)
+        return;
+    check_allowed(c, e, j);
+    if (j->sched.interactive)
         cluster_fail(c, "%s of %s, which is interactive", intent_name(intent), e->job);
     if (intent == INTENT_KILL || intent == INTENT_START)
         cluster_fail(c, "%s of a scheduler's job", intent_name(intent));
-    if (intent == INTENT_ARM || intent == INTENT_GUARD || mends)
-        return;
-    if (j->attempt.decision.mode <= MODE_OBSERVE || s->rejected)
-        cluster_fail(c, "%s of %s: was observed or rejected", intent_name(intent), e->job);
-    if ((j->attempt.decision.mode == MODE_PROPOSE || s->mode == MODE_PROPOSE) && !s->approved)
-        cluster_fail(c, "%s of %s was not approved", intent_name(intent), e->job);
-    if (intent == INTENT_CANCEL)
+    if (intent == INTENT_ARM || intent == INTENT_GUARD || intent == INTENT_CANCEL ||
+        takes_back(e, j))
         return;
     if (!action_restarts(j->attempt.decision.action))
         cluster_fail(c, "%s of %s, which is not to be restarted", intent_name(intent), e->job);
-    if (j->requested || s->look.state == SCHED_CANCELLED)
+    if (j->requested || j->sched.look.state == SCHED_CANCELLED)
         cluster_fail(c, "%s of %s, which was cancelled", intent_name(intent), e->job);
 }
 
@@ -227,7 +260,17 @@ void inspect_derived(struct cluster *c, const struct event *e)
     }
 }
 
-/* What the scheduler grants */
+/* What is asked of the scheduler */
+
+void inspect_carried_out(struct cluster *c, const struct event *intent)
+{
+    const struct job *j = job_named(c, intent->job);
+
+    if (j)
+        check_allowed(c, intent, j);
+}
+
+/* What it grants */
 
 static struct story *story_of(struct cluster *c, const struct event *intent)
 {

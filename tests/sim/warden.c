@@ -10,6 +10,7 @@
 #include "base/hostlist.h"
 #include "base/str.h"
 #include "core/model/event_fields.h"
+#include "core/plan/permit.h"
 #include "source/sched_events.h"
 
 #include <inttypes.h>
@@ -20,6 +21,7 @@
 #define POLL_SOON   (1 * S)
 #define DEADLINE    (15 * S)
 #define LATENCY_MAX (30 * USEC_PER_MSEC)
+#define FIRST_LOOK  (100 * USEC_PER_MSEC)
 
 /* The record of a job, as the adapter's answer is parsed */
 
@@ -278,6 +280,11 @@ static void poll_later(struct cluster *c)
                       (struct arg){.a = c->life});
 }
 
+static const struct event *oldest_pending(const struct job *j)
+{
+    return j->pending.n > 0 ? &j->pending.v[0] : NULL; /* in the order of their seq */
+}
+
 /* Core knows jobs that were forgotten while nobody looked, and wishes that nobody will answer. */
 static void settle_the_past(struct cluster *c)
 {
@@ -285,18 +292,18 @@ static void settle_the_past(struct cluster *c)
 
     for (size_t i = 0; c->alive && i < m->jobs.n; i++) {
         const struct job *j = m->jobs.v[i];
+        const struct event *open;
         bool watched = false;
 
         VEC_FOREACH (&c->watch, w)
             watched |= streq(w->key, j->name);
         if (!watched && j->state != JOB_ENDED)
             sched_translate_gone(j, emit, c);
-        while (c->alive && j->pending.n > 0) {
-            struct event e = {.kind = EVENT_RESULT, .attempt = j->pending.v[0].attempt};
+        while (c->alive && (open = oldest_pending(j)) && open->seq <= c->past) {
+            struct event e = {.kind = EVENT_RESULT, .attempt = open->attempt};
 
             STR_COPY(e.job, j->name);
-            e.result =
-                (struct result_facts){.intent = j->pending.v[0].seq, .outcome = OUTCOME_UNKNOWN};
+            e.result = (struct result_facts){.intent = open->seq, .outcome = OUTCOME_UNKNOWN};
             warden_feed(c, e);
         }
     }
@@ -566,21 +573,45 @@ static void fence(struct cluster *c, const struct event *intent, uint64_t life)
     tell_later(c, life, intent, off ? OUTCOME_DONE : OUTCOME_FAILED, 0);
 }
 
-/* An adapter whose reknitd was killed may still get to it, and then nobody hears of it. */
+/* As act_on_intent(). */
+static bool is_forbidden(const struct cluster *c, const struct event *intent)
+{
+    const struct job *j = job_named(c, intent->job);
+
+    return j && !plan_sched_permits(core_model(c->core), j, &intent->intended);
+}
+
+static void carry_out(struct cluster *c, const struct errand *q)
+{
+    if (q->intent.intended.intent == INTENT_INSPECT) {
+        tell_later(c, c->life, &q->intent, OUTCOME_DONE, 0);
+    } else if (is_forbidden(c, &q->intent)) {
+        tell_later(c, c->life, &q->intent, OUTCOME_VOID, 0);
+    } else {
+        inspect_carried_out(c, &q->intent);
+        if (q->intent.intended.intent == INTENT_FENCE)
+            fence(c, &q->intent, c->life);
+        else
+            serve(c, q, c->life);
+    }
+}
+
+/* What reknitd asks for waits until all jobs were looked at, and until the adapter is free. One
+ * whose reknitd was killed may still get to it, and then nobody hears of it. */
 static void act(struct cluster *c, struct arg arg)
 {
     struct errand *q = arg.p;
     bool orphan = !c->alive || arg.a != c->life;
 
-    if (!orphan && c->now < c->adapter_free_at) {
-        cluster_later(c, c->adapter_free_at - c->now, act, arg);
+    if (!orphan && (!c->full || c->now < c->adapter_free_at)) {
+        cluster_later(c, c->full ? c->adapter_free_at - c->now : FIRST_LOOK, act, arg);
         return;
     }
-    if (!orphan && q->intent.intended.intent == INTENT_INSPECT)
-        tell_later(c, arg.a, &q->intent, OUTCOME_DONE, 0);
-    else if (q->intent.intended.intent == INTENT_FENCE)
-        fence(c, &q->intent, orphan ? 0 : arg.a);
-    else if (orphan ? rng_chance(&c->rng, 50) : has_intent(c, q->intent.job, q->intent.seq))
+    if (!orphan && has_intent(c, q->intent.job, q->intent.seq))
+        carry_out(c, q);
+    else if (orphan && q->intent.intended.intent == INTENT_FENCE)
+        fence(c, &q->intent, 0);
+    else if (orphan && rng_chance(&c->rng, 50))
         serve(c, q, arg.a);
     free(q);
 }
@@ -690,11 +721,12 @@ void warden_begin(struct cluster *c, struct arg none)
     c->alive = true;
     c->full = false;
     c->life++;
+    c->past = c->seq;
     c->alive_since = c->adapter_free_at = c->now;
     reader_is_unknown(c);
     tell_brakes(c);
     m = core_model(c->core);
     for (size_t i = 0; c->alive && i < m->jobs.n; i++)
         tell_mode(c, m->jobs.v[i]->name, c->scene.mode);
-    cluster_later(c, 100 * USEC_PER_MSEC, warden_poll, (struct arg){.a = c->life});
+    cluster_later(c, FIRST_LOOK, warden_poll, (struct arg){.a = c->life});
 }

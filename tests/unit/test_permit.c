@@ -23,6 +23,7 @@ static const struct {
     {MODE_PROPOSE, true}, {MODE_ACT},     {MODE_ACT, true},
 };
 
+#define BEGIN      (5 * USEC_PER_MIN)
 #define NEVER      "-------"
 #define ALWAYS     "+++++++"
 #define AS_DECIDED "----+++"
@@ -32,14 +33,20 @@ static const struct row {
     const char *name;
     enum intent intent;
     const char *free, *frozen;
-    bool nodes, first, unwanted, held, undecided;
+    bool nodes, first, unwanted, held, undecided, constrained, unwatched;
+    usec_t at;
 } rows[] = {
     {"requeue", INTENT_REQUEUE, AS_DECIDED, NEVER},
     {"hold", INTENT_HOLD, AS_DECIDED, NEVER},
     {"fence", INTENT_FENCE, AS_DECIDED, NEVER},
     {"keep nodes out", INTENT_AMEND, AS_DECIDED, NEVER, .nodes = true},
     {"put first", INTENT_AMEND, AS_DECIDED, NEVER, .first = true},
-    {"take exclusions back", INTENT_AMEND, ALWAYS, NEVER},
+    {"start sooner", INTENT_AMEND, AS_DECIDED, NEVER},
+    {"take exclusions back", INTENT_AMEND, ALWAYS, NEVER, .constrained = true},
+    {"start sooner what is let go", INTENT_AMEND, AS_DECIDED, NEVER, .unwatched = true},
+    {"undo what is let go", INTENT_AMEND, ALWAYS, NEVER, .unwatched = true, .at = BEGIN},
+    {"keep nodes out of what is let go", INTENT_AMEND, AS_DECIDED, NEVER, .nodes = true,
+     .unwatched = true, .at = BEGIN},
     {"cancel", INTENT_CANCEL, AS_DECIDED, NEVER},
     {"cancel what a late requeue brought back", INTENT_CANCEL, ALWAYS, NEVER, .unwanted = true},
     {"reserve", INTENT_RESERVE, AS_DECIDED, NEVER},
@@ -81,12 +88,17 @@ static int tear_down(void **state)
 
 static void check(struct world *w, const struct row *r)
 {
-    struct intent_facts f = {.intent = r->intent, .n_nodes = r->nodes, .first = r->first};
+    struct intent_facts f = {
+        .intent = r->intent, .n_nodes = r->nodes, .first = r->first, .not_before = r->at};
     struct sched *s = &w->job.sched;
 
     w->job.attempt.decision.mode = r->undecided ? MODE_OFF : MODE_ACT;
     s->unwanted = r->unwanted;
     s->look.held = r->held;
+    s->look.constrained = r->constrained;
+    s->look.n_kept_out = r->constrained;
+    s->unwatched = r->unwatched;
+    s->look.begin = s->own_begin = BEGIN;
     for (size_t i = 0; i < 2 * ARRAY_SIZE(columns); i++) {
         size_t c = i % ARRAY_SIZE(columns);
 

@@ -5,8 +5,9 @@
  * before it is carried out, what it was made by is asked for again; no more, for whether the job is
  * still as it was, the scheduler itself compares.
  *
- * What only takes back what is Reknit's own is allowed in every mode. While all is frozen, nothing
- * is done but to give nodes back, and to keep a hold from running out. */
+ * What only takes back what is Reknit's own is allowed in every mode. But an amendment looks the
+ * same whether it does that or moves a start forward: what matters is what it would do now. While
+ * all is frozen, nothing is done but to give nodes back, and to keep a hold from running out. */
 
 #include "core/plan/permit.h"
 
@@ -23,6 +24,19 @@ static bool is_cared_for(const struct model *m, const struct job *j)
     return !m->frozen && (j->sched.mode == MODE_ACT || may_act(m, j));
 }
 
+/* With our nodes it cannot run at all; or it is let go, and starts no sooner than the scheduler has
+ * said, or would have. */
+static bool takes_back(const struct job *j, const struct intent_facts *f)
+{
+    const struct sched *s = &j->sched;
+
+    if (f->n_nodes > 0 || f->first)
+        return false;
+    if (s->unwatched)
+        return f->not_before >= usec_min(s->own_begin, s->look.begin);
+    return s->look.constrained && s->look.n_kept_out > 0;
+}
+
 bool plan_sched_permits(const struct model *m, const struct job *j, const struct intent_facts *f)
 {
     const struct sched *s = &j->sched;
@@ -33,7 +47,7 @@ bool plan_sched_permits(const struct model *m, const struct job *j, const struct
     case INTENT_FENCE:
         return may_act(m, j);
     case INTENT_AMEND:
-        return f->n_nodes > 0 || f->first ? may_act(m, j) : !m->frozen;
+        return may_act(m, j) || (takes_back(j, f) && !m->frozen);
     case INTENT_CANCEL:
         return s->unwanted ? !m->frozen : may_act(m, j);
     case INTENT_RESERVE:
