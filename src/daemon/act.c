@@ -22,9 +22,14 @@ struct deed_open {
     char detail[256];
 };
 
+/* Unless nobody waits for it any more: what it was about is over. */
 static void report(struct daemon *d, const struct event *intent, const struct result_facts *r)
 {
     struct event e = {.kind = EVENT_RESULT, .attempt = intent->attempt};
+    const struct job *j = model_job(pump_model(d->pump), intent->job);
+
+    if (!j || !job_awaits_seq(j, intent->seq))
+        return;
 
     STR_COPY(e.job, intent->job);
     e.result = *r;

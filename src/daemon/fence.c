@@ -41,14 +41,17 @@ static struct fencing *fencing_free(struct fencing *f)
     return NULL;
 }
 
+/* Unless it answers again by now. */
 static void tell_fenced(struct fencing *f)
 {
     struct event e = {.kind = EVENT_FENCED, .attempt = f->intent.attempt};
+    const struct job *j = model_job(pump_model(f->d->pump), f->intent.job);
 
     STR_COPY(e.job, f->intent.job);
     STR_COPY(e.fenced.node, f->intent.intended.nodes[0]);
     STR_COPY(e.fenced.by, "the fence command");
-    pump_input(f->d->pump, &e);
+    if (j && streq(j->sched.look.lost_node, e.fenced.node))
+        pump_input(f->d->pump, &e);
     sched_watch_poke(f->d->sched);
 }
 

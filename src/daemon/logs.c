@@ -30,13 +30,17 @@ static struct event about(const char *job, uint32_t attempt, enum event_kind kin
     return e;
 }
 
+/* The files are followed on, also behind what was asked for as the attempt ended: a file system may
+ * deliver late, and the attempt go on after all. */
 static void on_signal(void *ctx, const char *job, uint32_t attempt, const struct signal *s)
 {
     struct log_watch *w = ctx;
     struct event e = about(job, attempt, EVENT_SIGNAL);
+    const struct job *j = model_job(pump_model(w->d->pump), job);
 
     e.signal = *s;
-    pump_input(w->d->pump, &e);
+    if (j && job_listens(j, attempt))
+        pump_input(w->d->pump, &e);
 }
 
 static void on_gap(void *ctx, const char *job, uint32_t attempt, const char *text)
@@ -44,12 +48,20 @@ static void on_gap(void *ctx, const char *job, uint32_t attempt, const char *tex
     log_warning("%s, attempt %u: %s", job, attempt, text);
 }
 
+static bool awaits_last_lines(const struct log_watch *w, const char *job, uint32_t attempt)
+{
+    const struct job *j = model_job(pump_model(w->d->pump), job);
+
+    return j && j->attempt.number == attempt && j->state == JOB_ENDING && !j->attempt.drained;
+}
+
 static void on_drained(void *ctx, const char *job, uint32_t attempt)
 {
     struct log_watch *w = ctx;
     struct event e = about(job, attempt, EVENT_LOGS_DRAINED);
 
-    pump_input(w->d->pump, &e);
+    if (awaits_last_lines(w, job, attempt))
+        pump_input(w->d->pump, &e);
 }
 
 /* Core is told what it does not know yet; that a reader was lost that it waits for, each time. */
@@ -241,7 +253,8 @@ void log_watch_happened(struct log_watch *w, const struct event *e)
     case EVENT_ATTEMPT_EXITED:
     case EVENT_ATTEMPT_GONE:
     case EVENT_INTERRUPTED:
-        readers_drain(w->readers, e->job, e->attempt);
+        if (awaits_last_lines(w, e->job, e->attempt))
+            readers_drain(w->readers, e->job, e->attempt);
         break;
     case EVENT_JOB_ENDED:
         readers_forget(w->readers, e->job);

@@ -115,6 +115,8 @@ static int attempt_of(const struct node_watch *w, const struct node_message *m, 
         return not_yet(w, m, came);
     if (j->attempt.number != m->restart + 1)
         return will_be_taken(r, j) ? -EAGAIN : not_yet(w, m, came);
+    if (!job_hears(j, m->restart + 1))
+        return -ESTALE;
     if (!hostlist_has(r->nodes, m->node) || m->uid != r->uid)
         return -EPERM;
     *ret = r;

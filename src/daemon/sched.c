@@ -54,14 +54,8 @@ static void settle_the_past(struct sched_watch *w)
         VEC_FOREACH (&(*job)->pending, p)
             if (p->seq <= w->past)
                 *VEC_PUSH(&open) = *p;
-    VEC_FOREACH (&open, p) {
-        struct event e = {.kind = EVENT_RESULT, .attempt = p->attempt};
-
-        STR_COPY(e.job, p->job);
-        e.result = (struct result_facts){.intent = p->seq, .outcome = OUTCOME_UNKNOWN};
-        STR_COPY(e.result.detail, "reknitd was restarted before it was answered");
-        pump_input(w->d->pump, &e);
-    }
+    VEC_FOREACH (&open, p)
+        act_report(w->d, p, OUTCOME_UNKNOWN, "reknitd was restarted before it was answered");
     VEC_DONE(&open);
 }
 

@@ -77,12 +77,13 @@ struct fake_job *cluster_job(const struct cluster *c, uint64_t index)
 static void say(struct cluster *c, const struct fake_job *f, struct signal s)
 {
     const char *key = warden_follows(c, f);
+    const struct job *j = key ? model_job(core_model(c->core), key) : NULL;
     struct event e = {.kind = EVENT_SIGNAL, .attempt = f->restarts + 1};
 
     s.time_us = c->now;
     if (s.provenance == PROVENANCE_JOB_TEXT) {
         reader_write(c, f, &s);
-    } else if (key) {
+    } else if (j && job_hears(j, e.attempt)) {
         STR_COPY(e.job, key);
         e.signal = s;
         warden_feed(c, e);
@@ -341,7 +342,8 @@ static void answer_proposals(struct cluster *c, struct arg arg)
     for (size_t i = 0; c->alive && i < m->jobs.n; i++) {
         const struct job *j = m->jobs.v[i];
 
-        if (j->state == JOB_DECIDED && rng_chance(&c->rng, 40))
+        if (j->state == JOB_DECIDED && c->now < j->attempt.decided_at + m->brakes.proposal_life &&
+            rng_chance(&c->rng, 40))
             operate(c, rng_chance(&c->rng, 80) ? REQUEST_APPROVE : REQUEST_REJECT, j->name,
                     j->sched.decision);
     }

@@ -70,8 +70,13 @@ static void check_mode(struct cluster *c, const struct event *e)
 
 void inspect_step(struct cluster *c, const struct event *input, struct core_output *out)
 {
+    uint64_t refused = core_model(c->core)->refused;
+
     journal_add(&c->journal, input);
     core_step(c->core, input, out);
+    if (core_model(c->core)->refused != refused)
+        cluster_fail(c, "%s of %s is told twice, too late or of nobody",
+                     event_kind_name(input->kind), input->job);
     if (input->kind == EVENT_MODE)
         check_mode(c, input);
     VEC_FOREACH (&out->events, e)

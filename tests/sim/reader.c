@@ -41,13 +41,15 @@ static void read_on(struct cluster *c, struct arg arg)
     while (c->alive && c->life == life && c->reading) {
         struct log *l = log_of(c, (uint32_t)arg.a, (uint32_t)arg.b);
         const struct watched *w = follower_of(c, arg.a, arg.b);
+        const struct job *j;
         struct event e = {.kind = EVENT_SIGNAL, .attempt = l->attempt};
 
         if (!w || l->told == l->lines.n)
             return;
         STR_COPY(e.job, w->key);
         e.signal = l->lines.v[l->told++];
-        warden_feed(c, e);
+        if ((j = model_job(core_model(c->core), w->key)) && job_listens(j, l->attempt))
+            warden_feed(c, e);
     }
 }
 
@@ -56,6 +58,13 @@ static void read_soon(struct cluster *c, uint32_t index, uint32_t attempt)
     if (c->reading)
         cluster_later(c, cluster_between(c, 0, LAG_MAX), read_on,
                       (struct arg){.a = index, .b = attempt});
+}
+
+static bool awaits_last_lines(const struct cluster *c, const struct watched *w)
+{
+    const struct job *j = model_job(core_model(c->core), w->key);
+
+    return j && j->attempt.number == w->followed && j->state == JOB_ENDING && !j->attempt.drained;
 }
 
 static void read_to_the_end(struct cluster *c, struct arg arg)
@@ -67,7 +76,7 @@ static void read_to_the_end(struct cluster *c, struct arg arg)
         return;
     read_on(c, arg);
     w = c->alive && arg.c == c->reader_life ? follower_of(c, arg.a, arg.b) : NULL;
-    if (!w || rng_chance(&c->rng, NEVER_DONE))
+    if (!w || !awaits_last_lines(c, w) || rng_chance(&c->rng, NEVER_DONE))
         return;
     STR_COPY(e.job, w->key);
     warden_feed(c, e);

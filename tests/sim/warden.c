@@ -455,12 +455,7 @@ static bool has_intent(const struct cluster *c, const char *key, uint64_t seq)
 {
     const struct job *j = job_named(c, key);
 
-    if (!j)
-        return false;
-    VEC_FOREACH (&j->pending, p)
-        if (p->seq == seq)
-            return true;
-    return false;
+    return j && job_awaits_seq(j, seq);
 }
 
 struct telling {
@@ -479,7 +474,8 @@ static void tell_result(struct cluster *c, struct arg arg)
         STR_COPY(e.job, t->intent.job);
         e.result = (struct result_facts){.intent = t->intent.seq, .outcome = t->outcome};
         STR_COPY(e.result.detail, "as drawn");
-        warden_feed(c, e);
+        if (has_intent(c, e.job, e.result.intent))
+            warden_feed(c, e);
         for (size_t i = 0; i < c->watch.n; i++)
             if (streq(c->watch.v[i].key, t->intent.job))
                 w = &c->watch.v[i];
@@ -559,6 +555,7 @@ static void fence(struct cluster *c, const struct event *intent, uint64_t life)
 {
     struct event e = {.kind = EVENT_FENCED, .attempt = intent->attempt};
     uint32_t node = (uint32_t)__builtin_ctz(nodes_named(&intent->intended));
+    const struct job *j = job_named(c, intent->job);
     bool off = rng_chance(&c->rng, 40);
 
     if (off)
@@ -568,7 +565,7 @@ static void fence(struct cluster *c, const struct event *intent, uint64_t life)
     c->fences += off;
     STR_COPY(e.job, intent->job);
     STR_COPY(e.fenced.node, intent->intended.nodes[0]);
-    if (off)
+    if (off && j && streq(j->sched.look.lost_node, e.fenced.node))
         warden_feed(c, e);
     tell_later(c, life, intent, off ? OUTCOME_DONE : OUTCOME_FAILED, 0);
 }

@@ -29,6 +29,11 @@ def dying(site, name):
                       before=f"echo >> {site.work / name}/begun")
 
 
+def shown(job):
+    """Which attempts' ranks got their last words into the log: srun may end before it has written all of them."""
+    return [ECC in part for part in job.log.read_text(errors="replace").split("resuming from checkpoint")]
+
+
 def check(site, journal, job):
     record = site.await_state(job.id, FINAL, 200, where=lambda j: j["restart_cnt"] >= DEATHS)
     story = journal.story(job.id)
@@ -38,10 +43,12 @@ def check(site, journal, job):
     journal.wait(job.id, "decision", lambda e: e.attempt == DEATHS + 1)  # a lost requeue puts its end off for minutes
     for attempt in range(1, DEATHS + 1):
         verdicts = [e.body for e in journal.events(job.id, "verdict") if e.attempt == attempt]
-        assert [v["cause"] for v in verdicts] == ["gpu-hardware"], f"attempt {attempt}\n{story}"
-        assert verdicts[0].get("culprits", {}).get("nodes") == [job.nodes(attempt - 1)[1]], f"attempt {attempt}\n{story}"
-    bad = {job.nodes(attempt)[1] for attempt in range(DEATHS)}
-    assert len(bad) == DEATHS  # each was kept out from then on
+        proven = shown(job)[attempt - 1]
+        blamed = [job.nodes(attempt - 1)[1]] if proven else []
+        assert [v["cause"] == "gpu-hardware" for v in verdicts] == [proven], f"attempt {attempt}\n{story}"
+        assert verdicts[0].get("culprits", {}).get("nodes", []) == blamed, f"attempt {attempt}\n{story}"
+        later = {node for n in range(attempt, DEATHS + 1) for node in job.nodes(n).values()}
+        assert not later & set(blamed)  # it was kept out from then on
 
 
 def kill_while_jobs_come_back(site, name, deaths):
@@ -62,7 +69,8 @@ def kill_while_jobs_come_back(site, name, deaths):
     for job in jobs:
         check(site, daemon.journal, job)
     assert daemon.stop() == 0
-    assert "identical" in daemon.journal.replay()
+    replayed = daemon.journal.replay()
+    assert "identical" in replayed and "fitted nowhere" not in replayed
 
 
 def test_killed_while_jobs_come_back(site):

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
+#include "core/state/observe.h"
 #include "daemon/daemon.h"
 #include "until.h"
 
@@ -17,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#define KEY           "42-1700000000"
 #define NODE_AT_FAULT "n7"
 
 /* The linker puts this before the real one: how much later it is than it was when a time was set.
@@ -53,6 +55,15 @@ void act_report(struct daemon *d, const struct event *intent, enum outcome outco
     STR_COPY(told.detail, detail);
 }
 
+/* What core knows. */
+static struct model *model;
+static struct job *job;
+
+const struct model *pump_model(const struct pump *p)
+{
+    return model;
+}
+
 uint64_t pump_input(struct pump *p, const struct event *e)
 {
     assert_int_equal(e->kind, EVENT_FENCED);
@@ -80,6 +91,9 @@ static int set_up(void **state)
     sigset_t mask;
 
     memset(&told, 0, sizeof(told));
+    model = model_new();
+    job = model_add_job(model, KEY);
+    STR_COPY(job->sched.look.lost_node, NODE_AT_FAULT);
     ahead = 0;
     sigemptyset(&mask);
     sigaddset(&mask, SIGCHLD);
@@ -87,7 +101,7 @@ static int set_up(void **state)
     assert_return_code(sd_event_new(&f->d.event), 0);
     f->d.config = xnew(struct daemon_config);
     f->intent = (struct event){.kind = EVENT_INTENT, .attempt = 3};
-    STR_COPY(f->intent.job, "42-1700000000");
+    STR_COPY(f->intent.job, KEY);
     f->intent.intended.n_nodes = 1;
     STR_COPY(f->intent.intended.nodes[0], NODE_AT_FAULT);
     *state = f;
@@ -98,6 +112,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
 
+    model_free(model);
     sd_event_unref(f->d.event);
     free(f->d.config);
     free(f);
@@ -139,8 +154,17 @@ static void status_zero_is_a_fence(void **state)
     assert_int_equal(told.fenced, 1);
     assert_int_equal(told.pokes, 1);
     assert_string_equal(told.node, NODE_AT_FAULT);
-    assert_string_equal(told.job, "42-1700000000");
+    assert_string_equal(told.job, KEY);
     assert_int_equal(told.attempt, 3);
+    assert_int_equal(told.outcome, OUTCOME_DONE);
+}
+
+static void a_node_that_answers_again_meanwhile_is_not_fenced(void **state)
+{
+    fence_with(*state, "exit 0");
+    job->sched.look.lost_node[0] = '\0';
+    await_report(*state);
+    assert_int_equal(told.fenced, 0);
     assert_int_equal(told.outcome, OUTCOME_DONE);
 }
 
@@ -227,6 +251,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     static const struct CMUnitTest tests[] = {
         TEST(status_zero_is_a_fence),
+        TEST(a_node_that_answers_again_meanwhile_is_not_fenced),
         TEST(any_other_end_is_none),
         TEST(a_command_that_is_not_there_fences_nothing),
         TEST(what_hangs_is_killed_with_its_children),

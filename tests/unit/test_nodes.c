@@ -330,6 +330,15 @@ static void a_death_waits_until_core_has_taken_its_attempt(void **state)
     assert_int_equal(world.deaths, 0);
 }
 
+static void a_death_behind_the_end_is_told_to_nobody(void **state)
+{
+    look_shows_it();
+    assert_int_equal(say(NODE_MESSAGE_EXIT, 1), AGENT_TAKEN_OPEN);
+    model_job(world.model, KEY)->state = JOB_ENDED;
+    assert_int_equal(say(NODE_MESSAGE_EXIT, 2), AGENT_TAKEN);
+    assert_int_equal(world.deaths, 1);
+}
+
 static void that_nothing_is_left_is_held_too(void **state)
 {
     assert_int_equal(say(NODE_MESSAGE_GONE, 1), AGENT_TAKEN_OPEN);
@@ -449,6 +458,7 @@ int main(void)
         TEST(what_is_held_waits_for_a_look),
         TEST(a_look_that_was_under_way_is_none),
         TEST(a_death_waits_until_core_has_taken_its_attempt),
+        TEST(a_death_behind_the_end_is_told_to_nobody),
         TEST(that_nothing_is_left_is_held_too),
         TEST(who_is_gone_had_lived_before),
         TEST(a_sign_of_life_takes_back_what_is_held),

@@ -24,6 +24,7 @@ static const struct {
 };
 
 #define BEGIN      (5 * USEC_PER_MIN)
+#define NODE       "n1"
 #define NEVER      "-------"
 #define ALWAYS     "+++++++"
 #define AS_DECIDED "----+++"
@@ -35,10 +36,13 @@ static const struct row {
     const char *free, *frozen;
     bool nodes, first, unwanted, held, undecided, constrained, unwatched;
     usec_t at;
+    const char *lost;
 } rows[] = {
     {"requeue", INTENT_REQUEUE, AS_DECIDED, NEVER},
     {"hold", INTENT_HOLD, AS_DECIDED, NEVER},
-    {"fence", INTENT_FENCE, AS_DECIDED, NEVER},
+    {"fence", INTENT_FENCE, "-----+-", NEVER, .nodes = true, .lost = NODE},
+    {"fence what answers again", INTENT_FENCE, NEVER, NEVER, .nodes = true},
+    {"fence another", INTENT_FENCE, NEVER, NEVER, .nodes = true, .lost = "n2"},
     {"keep nodes out", INTENT_AMEND, AS_DECIDED, NEVER, .nodes = true},
     {"put first", INTENT_AMEND, AS_DECIDED, NEVER, .first = true},
     {"start sooner", INTENT_AMEND, AS_DECIDED, NEVER},
@@ -98,6 +102,8 @@ static void check(struct world *w, const struct row *r)
     s->look.constrained = r->constrained;
     s->look.n_kept_out = r->constrained;
     s->unwatched = r->unwatched;
+    STR_COPY(s->look.lost_node, r->lost ? r->lost : "");
+    STR_COPY(f.nodes[0], NODE);
     s->look.begin = s->own_begin = BEGIN;
     for (size_t i = 0; i < 2 * ARRAY_SIZE(columns); i++) {
         size_t c = i % ARRAY_SIZE(columns);

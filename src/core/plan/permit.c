@@ -13,6 +13,8 @@
 
 #include "core/plan/scheduled.h"
 
+#include "base/str.h"
+
 static bool may_act(const struct model *m, const struct job *j)
 {
     return plan_sched_may_act(m, j, NULL, 0);
@@ -22,6 +24,13 @@ static bool may_act(const struct model *m, const struct job *j)
 static bool is_cared_for(const struct model *m, const struct job *j)
 {
     return !m->frozen && (j->sched.mode == MODE_ACT || may_act(m, j));
+}
+
+static bool is_lost(const struct job *j, const struct intent_facts *f)
+{
+    const char *node = sched_lost_node(j);
+
+    return node && f->n_nodes > 0 && streq(node, f->nodes[0]);
 }
 
 /* With our nodes it cannot run at all; or it is let go, and starts no sooner than the scheduler has
@@ -44,8 +53,9 @@ bool plan_sched_permits(const struct model *m, const struct job *j, const struct
     switch (f->intent) {
     case INTENT_REQUEUE:
     case INTENT_HOLD:
-    case INTENT_FENCE:
         return may_act(m, j);
+    case INTENT_FENCE: /* the others are compared by the scheduler, this one by nobody */
+        return may_act(m, j) && is_lost(j, f);
     case INTENT_AMEND:
         return may_act(m, j) || (takes_back(j, f) && !m->frozen);
     case INTENT_CANCEL:

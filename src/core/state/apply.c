@@ -172,7 +172,7 @@ static bool is_evidence(const struct attempt *a)
 
 static bool apply_signal(struct model *m, struct job *j, const struct event *e)
 {
-    if (!is_attempt(j, e) || j->state == JOB_STARTING || j->state == JOB_ENDED)
+    if (!job_hears(j, e->attempt))
         return false;
     if (is_evidence(&j->attempt))
         evidence_add(j->attempt.evidence, &e->signal);
@@ -262,8 +262,7 @@ static bool apply_log_named(struct model *m, struct job *j, const struct event *
 {
     if (e->log.trouble[0])
         return true;
-    return is_attempt(j, e) && j->state != JOB_STARTING && j->state != JOB_ENDED &&
-           log_names_add(&j->attempt.logs, &e->log);
+    return job_hears(j, e->attempt) && log_names_add(&j->attempt.logs, &e->log);
 }
 
 static bool apply_tick(struct model *m, struct job *j, const struct event *e)

@@ -76,6 +76,27 @@ bool job_awaits(const struct job *j, enum intent intent)
     return false;
 }
 
+bool job_awaits_seq(const struct job *j, uint64_t seq)
+{
+    VEC_FOREACH (&j->pending, e)
+        if (e->seq == seq)
+            return true;
+    return false;
+}
+
+bool job_hears(const struct job *j, uint32_t attempt)
+{
+    return attempt != 0 && attempt == j->attempt.number && j->state != JOB_STARTING &&
+           j->state != JOB_ENDED;
+}
+
+bool job_listens(const struct job *j, uint32_t attempt)
+{
+    const struct attempt *a = &j->attempt;
+
+    return job_hears(j, attempt) && (a->evidence || (!a->exited && !a->gone));
+}
+
 /* The limit is reached: the job that ended longest ago is forgotten. */
 static bool make_room(struct model *m)
 {

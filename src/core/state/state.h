@@ -306,6 +306,17 @@ usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *nam
 /* Whether an intent of this kind has no result yet. */
 bool job_awaits(const struct job *j, enum intent intent);
 
+/* Likewise that very one. */
+bool job_awaits_seq(const struct job *j, uint64_t seq);
+
+/* Whether what happens in that attempt still matters: it is the last, and no other is on its way.
+ */
+bool job_hears(const struct job *j, uint32_t attempt);
+
+/* Whether the attempt's output does: it runs, or its last lines are awaited, or it is only thought
+ * to be dead. Behind that, what comes to the same files is the next attempt's. */
+bool job_listens(const struct job *j, uint32_t attempt);
+
 /* It is not to be watched any more, and nothing is done for it but to take back what shows late. */
 bool sched_is_let_go(const struct job *j);
 
