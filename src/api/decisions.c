@@ -114,7 +114,9 @@ void post_reject(struct store *store, const struct api_request *r, const struct 
 
 /* Modes */
 
-static bool read_mode(const struct api_request *r, enum mode *ret, struct api_answer *a)
+#define WITHDRAW "default" /* whoever asks says nothing any more */
+
+static bool read_mode(const struct api_request *r, struct mode_facts *ret, struct api_answer *a)
 {
     json_t *body = request_object(r, a);
     const char *word;
@@ -122,11 +124,28 @@ static bool read_mode(const struct api_request *r, enum mode *ret, struct api_an
     if (!body)
         return false;
     word = json_string_value(json_object_get(body, "mode"));
-    *ret = word ? mode_from_name(word) : MODE_INVALID;
+    ret->withdrawn = word && streq(word, WITHDRAW);
+    ret->mode = ret->withdrawn ? MODE_OFF : word ? mode_from_name(word) : MODE_INVALID;
     json_decref(body);
-    if ((int)*ret < 0)
-        answer_error(a, 400, "mode: give one of off, observe, propose, act");
-    return (int)*ret >= 0;
+    if ((int)ret->mode < 0)
+        answer_error(a, 400, "mode: give one of off, observe, propose, act, " WITHDRAW);
+    return (int)ret->mode >= 0;
+}
+
+static void word_mode(const struct asker *who, const struct mode_words *words, struct mode_facts *f)
+{
+    struct mode_words after = *words;
+
+    f->asked = true;
+    f->owner = !who->is_operator;
+    if (!f->withdrawn) {
+        STR_PRINTF(f->why, "asked for by %s", who->name);
+        return;
+    }
+    mode_hear(&after, f);
+    f->mode = mode_in_force(&after);
+    STR_PRINTF(f->why, "%s took back what %s said of it", who->name,
+               f->owner ? "its user" : "an operator");
 }
 
 void post_mode(struct store *store, const struct api_request *r, const struct route_params *p,
@@ -136,7 +155,7 @@ void post_mode(struct store *store, const struct api_request *r, const struct ro
     struct event e = {.kind = EVENT_MODE};
     enum mode allowed;
 
-    if (!answer_found(store, r, p->name, &f, ret) || !read_mode(r, &e.mode.mode, ret))
+    if (!answer_found(store, r, p->name, &f, ret) || !read_mode(r, &e.mode, ret))
         return;
     if (!f.job || !f.job->scheduled) {
         answer_error(ret, 409, "job %s is over: there is nothing to set", f.key);
@@ -150,9 +169,7 @@ void post_mode(struct store *store, const struct api_request *r, const struct ro
         return;
     }
     STR_COPY(e.job, f.key);
-    e.mode.asked = true;
-    e.mode.owner = !r->asker->is_operator;
-    STR_PRINTF(e.mode.why, "asked for by %s", r->asker->name);
+    word_mode(r->asker, &f.job->sched.words, &e.mode);
     submit(store, &e, ret);
 }
 

@@ -186,16 +186,17 @@ static int run_mode(int argc, char **argv)
 {
     char path[300];
     struct err e = {0};
-    bool json = false;
+    bool json = false, withdraws;
     int opt;
 
     while ((opt = options_next(&verb_mode, argc, argv)) != OPTION_END)
         if (opt == OPTION_WRONG || options_format(&verb_mode, optarg, &json) != 0)
             return EXIT_USAGE;
     if (argc - optind != 2)
-        return usage_error("mode", "wants a job and off, observe, propose or act");
-    if ((int)mode_from_name(argv[optind + 1]) < 0)
-        return usage_error("mode", "there is no mode '%s': off, observe, propose or act",
+        return usage_error("mode", "wants a job and off, observe, propose, act or default");
+    withdraws = streq(argv[optind + 1], "default");
+    if (!withdraws && (int)mode_from_name(argv[optind + 1]) < 0)
+        return usage_error("mode", "there is no mode '%s': off, observe, propose, act or default",
                            argv[optind + 1]);
     if (cluster_path(argv[optind], "/mode", path, sizeof(path), &e) < 0 ||
         post(path, json_pack("{s:s}", "mode", argv[optind + 1]), &e) < 0)
@@ -203,6 +204,8 @@ static int run_mode(int argc, char **argv)
     if (json)
         print_done(
             json_pack("{s:o, s:s}", "job", cli_json_text(argv[optind]), "mode", argv[optind + 1]));
+    else if (withdraws)
+        printf("job %s: what you said of its mode is taken back\n", argv[optind]);
     else
         printf("job %s: mode %s from now on\n", argv[optind], argv[optind + 1]);
     return EXIT_OK;
@@ -295,12 +298,14 @@ const struct verb verb_reject = {
 const struct verb verb_mode = {
     .name = "mode",
     .summary = "say how far reknitd may go with a job",
-    .help = "usage: reknit mode [OPTION]... JOB off|observe|propose|act\n"
+    .help = "usage: reknit mode [OPTION]... JOB off|observe|propose|act|default\n"
             "\n"
             "  off       leave it alone\n"
             "  observe   decide and record, touch nothing\n"
             "  propose   ask before each action (reknit approve)\n"
             "  act       do it\n"
+            "  default   what was said is taken back: a user's word by its user, an operator's\n"
+            "            by an operator; then rules and comment count again\n"
             "\n"
             "A user's word lowers what rules and comment allow, now and when they change.\n"
             "An operator's stands in their place until an operator says otherwise.\n" ASKS "\n"

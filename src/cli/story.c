@@ -181,7 +181,7 @@ static void hear_mode(struct story *s, const struct mode_facts *said)
     mode_hear(&s->words, said);
     s->mode = *said;
     s->mode.mode = mode_in_force(&s->words);
-    if (s->mode.mode != said->mode)
+    if (s->mode.mode != said->mode && !said->withdrawn)
         STR_PRINTF(s->mode.why, "not %s (%s), %s", mode_name(said->mode), said->why,
                    said->asked ? "for no more is allowed" : "as a person asked");
 }

@@ -247,6 +247,9 @@ def test_the_verbs_ask_it(daemon, reknit, tmp_path):
     assert daemon.ask("/v1/health")[1]["frozen"] is True
     assert reknit("thaw", env=env).returncode == 0
     assert "mode observe" in reknit("mode", job["id"], "observe", env=env).stdout
+    assert daemon.ask(f"/v1/jobs/{job['key']}")[1]["mode"] == "observe"
+    assert "is taken back" in reknit("mode", job["id"], "default", env=env).stdout
+    assert daemon.ask(f"/v1/jobs/{job['key']}")[1]["mode"] == "propose"
     gone = reknit("incidents", env={**env, "REKNIT_SOCKET": str(tmp_path / "no")})
     assert gone.returncode == 1
     assert f"no reknitd answers at {tmp_path}/no" in gone.stderr and "REKNIT_SOCKET" in gone.stderr

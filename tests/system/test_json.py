@@ -27,7 +27,7 @@ CALLS = {
     "review": [("", None, True)],
     "approve": [("", "Job", False), ("{job}", None, True)],
     "reject": [("", "Job", False), ("{second}", None, True)],
-    "mode": [("{job} propose", None, True)],
+    "mode": [("{job} propose", None, True), ("{job} default", None, True)],
     "freeze": [("", None, True)],
     "thaw": [("", None, True)],
     "replay": [("mine", None, True), ("mine mine", None, False)],

@@ -554,6 +554,29 @@ static void a_user_moves_within_what_operators_allow(void **state)
     assert_int_equal(status_of(w, &alice, "POST", "/v1/jobs/1/mode", "{\"mode\":\"act\"}"), 200);
 }
 
+static void a_word_about_the_mode_is_taken_back(void **state)
+{
+    static const char back[] = "{\"mode\":\"default\"}";
+    struct world *w = *state;
+
+    see_job(w, "1-10", ALICE); /* propose */
+    assert_int_equal(status_of(w, &root, "POST", "/v1/jobs/1/mode", "{\"mode\":\"act\"}"), 200);
+    happen(w, w->submitted);
+    assert_int_equal(status_of(w, &alice, "POST", "/v1/jobs/1/mode", "{\"mode\":\"off\"}"), 200);
+    happen(w, w->submitted);
+    assert_int_equal(status_of(w, &alice, "POST", "/v1/jobs/1/mode", back), 200);
+    assert_true(w->submitted->mode.owner && w->submitted->mode.withdrawn);
+    assert_int_equal(w->submitted->mode.mode, MODE_ACT);
+    happen(w, w->submitted);
+    assert_int_equal(status_of(w, &bob, "POST", "/v1/jobs/1/mode", back), 404);
+    assert_int_equal(status_of(w, &root, "POST", "/v1/jobs/1/mode", back), 200);
+    assert_true(!w->submitted->mode.owner && w->submitted->mode.withdrawn);
+    assert_int_equal(w->submitted->mode.mode, MODE_PROPOSE);
+    assert_string_equal(w->submitted->mode.why, "root took back what an operator said of it");
+    happen(w, w->submitted);
+    assert_int_equal(status_of(w, &alice, "POST", "/v1/jobs/1/mode", "{\"mode\":\"act\"}"), 403);
+}
+
 static void a_freeze_says_why(void **state)
 {
     struct world *w = *state;
@@ -1064,6 +1087,7 @@ int main(void)
         WITH_WORLD(a_proposal_is_approved_once_by_whom_it_concerns),
         WITH_WORLD(an_expired_proposal_is_not_taken),
         WITH_WORLD(a_user_moves_within_what_operators_allow),
+        WITH_WORLD(a_word_about_the_mode_is_taken_back),
         WITH_WORLD(a_freeze_says_why),
         WITH_WORLD(evidence_names_its_file),
         WITH_WORLD(a_task_is_found_by_what_it_is_called_now),

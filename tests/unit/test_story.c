@@ -674,6 +674,8 @@ static void the_mode_is_what_follows_from_all_that_was_said(void **state)
     struct mode_facts wish = {
         .mode = MODE_ACT, .why = "asked for by alice", .asked = true, .owner = true};
     struct mode_facts order = {.mode = MODE_PROPOSE, .why = "asked for by root", .asked = true};
+    struct mode_facts back = {
+        .mode = MODE_OBSERVE, .why = "root took it back", .asked = true, .withdrawn = true};
     const struct story_attempt *a;
     struct book b;
 
@@ -686,15 +688,17 @@ static void the_mode_is_what_follows_from_all_that_was_said(void **state)
     said(&b, wish);
     said(&b, order);
     said(&b, rules);
+    said(&b, back);
     assert_int_equal(story_last_run(&b.story)->mode.mode, MODE_ACT);
     a = story_last_attempt(story_last_run(&b.story));
-    assert_int_equal(a->facts.n, 5);
+    assert_int_equal(a->facts.n, 6);
     words_are(a, 0, "mode act from here on: asked for by alice");
     words_are(a, 1, "mode observe from here on: not more");
     words_are(a, 2,
               "mode observe from here on: not act (asked for by alice), for no more is allowed");
     words_are(a, 3, "mode propose from here on: asked for by root");
     words_are(a, 4, "mode propose from here on: not act (opted in), as a person asked");
+    words_are(a, 5, "mode act from here on: root took it back");
     story_done(&b.story);
 }
 

@@ -233,10 +233,11 @@ struct request_facts {
 
 struct mode_facts {
     enum mode mode;
-    char why[640]; /* whose word that is: the configuration, the job's comment, a person; and what
-                      was asked for in vain */
-    bool asked;    /* a person's word about this job, not the configuration's with its comment */
-    bool owner;    /* ... who is no operator */
+    char why[640];  /* whose word that is: the configuration, the job's comment, a person; and what
+                       was asked for in vain */
+    bool asked;     /* a person's word about this job, not the configuration's with its comment */
+    bool owner;     /* ... who is no operator */
+    bool withdrawn; /* ... is taken back: `mode` is what followed from the others' words */
 };
 
 struct fence_facts {

@@ -445,11 +445,9 @@ static const struct field look_fields[] = {
 };
 
 static const struct field mode_fields[] = {
-    WORD(struct mode_facts, mode, mode),
-    TEXT(struct mode_facts, why),
-    NUMBER(struct mode_facts, asked),
-    NUMBER(struct mode_facts, owner),
-    END,
+    WORD(struct mode_facts, mode, mode),  TEXT(struct mode_facts, why),
+    NUMBER(struct mode_facts, asked),     NUMBER(struct mode_facts, owner),
+    NUMBER(struct mode_facts, withdrawn), END,
 };
 
 static const struct field brakes_fields[] = {

@@ -7,8 +7,10 @@ void mode_hear(struct mode_words *w, const struct mode_facts *f)
         w->told = true;
         w->terms = f->mode;
     } else if (f->owner) {
-        w->wished = true;
+        w->wished = !f->withdrawn;
         w->wish = f->mode;
+    } else if (f->withdrawn) {
+        w->ordered = false;
     } else {
         w->ordered = true;
         w->order = f->mode;

@@ -5,7 +5,8 @@
 /* How far reknit may go with a job: who said what, and what follows. The terms (rules and comment)
  * say what is allowed. An operator's word about the job stands in their place until an operator
  * says otherwise. The owner's wish lowers what is allowed, and raises nothing: when that falls
- * below it, what is allowed holds. docs/decisions/013 */
+ * below it, what is allowed holds. Each takes back his own word, and no other's.
+ * docs/decisions/013 */
 
 #include "core/model/event.h"
 
@@ -14,7 +15,7 @@ struct mode_words {
     enum mode terms, order, wish;
 };
 
-/* An operator's word ends the wish that was said before it. */
+/* An operator's word ends the wish that was said before it, for good. */
 void mode_hear(struct mode_words *w, const struct mode_facts *f);
 
 /* The most that the owner may wish for. */
