@@ -215,6 +215,23 @@ static json_t *view_readers(const struct api_status *s)
     return v;
 }
 
+static json_t *view_holds(const struct model *m)
+{
+    const struct job *one = NULL;
+    json_int_t n = 0;
+    json_t *v;
+
+    VEC_FOREACH (&m->jobs, j) {
+        if (!view_is_held_unnoted(*j))
+            continue;
+        one = *j;
+        n++;
+    }
+    v = json_pack("{s:I}", "unnoted", n);
+    view_text(v, "unnoted_job", one ? one->sched.label : "");
+    return v;
+}
+
 static void add_for_operators(json_t *v, const struct store *store, const struct api_status *s)
 {
     char hash[20];
@@ -222,6 +239,7 @@ static void add_for_operators(json_t *v, const struct store *store, const struct
     json_object_set_new(v, "readers", view_readers(s));
     json_object_set_new(v, "agents", view_agents(store, &s->agents));
     json_object_set_new(v, "webhook", view_webhook(&s->webhook));
+    json_object_set_new(v, "holds", view_holds(store_model(store)));
     STR_PRINTF(hash, "%016" PRIx64, s->config_hash);
     view_text(v, "config_file", s->config);
     view_text(v, "config_hash", hash);

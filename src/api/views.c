@@ -221,6 +221,13 @@ static json_t *view_kept_out(const struct model *m, const struct job *j)
     return list;
 }
 
+bool view_is_held_unnoted(const struct job *j)
+{
+    const struct look_facts *l = &j->sched.look;
+
+    return j->sched.guarded && l->held && !l->noted && !sched_has_ended(l->state);
+}
+
 static void add_look(json_t *v, const struct look_facts *l)
 {
     if (l->state == SCHED_NONE)
@@ -291,6 +298,8 @@ json_t *view_job(const struct store *store, const struct job *j)
     json_object_set_new(v, "max_restarts", json_integer(policy_of(m, j)->max_restarts));
     if (!is_let_go(j)) {
         add_look(v, &s->look);
+        if (view_is_held_unnoted(j))
+            json_object_set_new(v, "held_unnoted", json_true());
         add_wait(v, m, j, store_now(store));
     }
     add_logs(v, store, j->name);

@@ -14,6 +14,9 @@ void view_text(json_t *j, const char *key, const char *s);
 void view_time(json_t *j, const char *key, usec_t t); /* none of 0, USEC_NEVER, USEC_UNKNOWN */
 void view_number(json_t *j, const char *key, int64_t v, int64_t absent);
 
+/* Reknit holds it, and there is no note of that: should reknitd be gone, nobody frees it. */
+bool view_is_held_unnoted(const struct job *j);
+
 json_t *view_job(const struct store *store, const struct job *j);
 json_t *view_past_job(const struct found_job *f); /* that only the journal knows */
 

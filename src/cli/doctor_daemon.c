@@ -197,6 +197,18 @@ static void look_at_webhook(struct doctor *d, const json_t *health)
                    number_of(webhook, "sent"));
 }
 
+static void look_at_its_holds(struct doctor *d, const json_t *health)
+{
+    const json_t *holds = json_object_get(health, "holds");
+
+    if (number_of(holds, "unnoted") > 0)
+        doctor_row(d, DOCTOR_WARN, "its holds",
+                   "make room in AdminComment: nothing, or a JSON object, may stand there",
+                   "%lld jobs are held without a note, which nobody frees while reknitd is gone; "
+                   "job %s",
+                   number_of(holds, "unnoted"), text_of(holds, "unnoted_job"));
+}
+
 /* Whether it works with what its files say now. */
 static void look_at_its_config(struct doctor *d, const json_t *health)
 {
@@ -253,6 +265,7 @@ void doctor_daemon(struct doctor *d)
         look_at_its_links(d, health);
         look_at_its_config(d, health);
         look_at_agents(d, health);
+        look_at_its_holds(d, health);
         look_at_webhook(d, health);
     }
     look_for_others(d, self);

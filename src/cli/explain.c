@@ -416,6 +416,11 @@ static void show_now(const struct page *p, const json_t *job)
            json_is_true(json_object_get(job, "held")) ? ", held" : "", cluster_text(job, "mode"));
     if (cluster_text(job, "waits_for")[0])
         entryf(p, "waits for", "%s", cluster_text(job, "waits_for"));
+    if (json_is_true(json_object_get(job, "held_unnoted")))
+        entryf(p, "its hold",
+               "is Reknit's, and its AdminComment has no note of that: should reknitd be gone for "
+               "good, 'scontrol release %s' ends it",
+               cluster_text(job, "label"));
     if (cluster_text(job, "logs")[0])
         entryf(p, "logs", "%s", cluster_text(job, "logs"));
     if (cluster_text(d, "held_back")[0])

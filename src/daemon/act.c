@@ -74,6 +74,8 @@ static void on_done(void *ctx, enum adapter_outcome outcome, const json_t *answe
     o->outcome = outcomes[outcome];
     if (streq(adapter_error(answer), "changed")) /* a moment too late */
         o->outcome = OUTCOME_VOID;
+    if (json_array_size(json_object_get(answer, "left_out")) > 0)
+        log_warning("%s is held, and no note says until when: %s", o->intent.job, text);
     o->final = streq(adapter_error(answer), "not-allowed");
     str_sanitize(o->detail, sizeof(o->detail), text, strlen(text));
     STR_PRINTF(id, "%lu", strtoul(o->intent.job, NULL, 10));
@@ -250,7 +252,9 @@ static void amend(struct daemon *d, const struct sched_job *r, const struct even
     act_ask(d, intent, q);
 }
 
-/* The note says until when: reknit release-stale frees it after that, should reknitd be gone. */
+/* The note says until when: reknit release-stale frees it after that, should reknitd be gone. Where
+ * the comment holds something else the job is held all the same, for it could start a second time.
+ */
 static void guard(struct daemon *d, const struct sched_job *r, const struct event *intent)
 {
     json_t *q = request("update", r);
@@ -262,6 +266,7 @@ static void guard(struct daemon *d, const struct sched_job *r, const struct even
     json_object_set_new(q, "expect", expect(r, intent, states));
     json_object_set_new(
         q, "set", json_pack("{s:b, s:{s:I}}", "held", 1, "admin_comment", "held_until", until));
+    json_object_set_new(q, "optional", json_pack("[s]", "admin_comment"));
     act_ask(d, intent, q);
 }
 

@@ -157,10 +157,12 @@ struct update {
     job_desc_msg_t message;
     const struct target *target;
     char *exclude, *comment, *admin_comment;
+    json_t *left_out; /* of what may be; NULL = nothing */
 };
 
 static void update_done(struct update *u)
 {
+    json_decref(u->left_out);
     free(u->exclude);
     free(u->comment);
     free(u->admin_comment);
@@ -268,8 +270,27 @@ static const struct {
     {"comment", set_comment},         {"admin_comment", set_admin_comment},
 };
 
-/* 0; -EINVAL = not understood; -ESTALE, -EEXIST = not as the job is. */
-static int build_update(struct update *u, const json_t *set, struct err *e)
+/* Whether the request can do without it: something else is in its place. */
+static bool leave_out(struct update *u, const json_t *optional, const char *name, int why)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach (optional, i, v) {
+        const char *may = json_string_value(v);
+
+        if ((why != -EEXIST && why != -E2BIG) || !may || !streq(may, name))
+            continue;
+        if (!u->left_out)
+            u->left_out = json_array();
+        json_array_append(u->left_out, v);
+        return true;
+    }
+    return false;
+}
+
+/* 0; -EINVAL = not understood; -ESTALE, -EEXIST, -E2BIG = not as the job is. */
+static int build_update(struct update *u, const json_t *set, const json_t *optional, struct err *e)
 {
     size_t known = 0;
 
@@ -279,13 +300,26 @@ static int build_update(struct update *u, const json_t *set, struct err *e)
         const json_t *v = json_object_get(set, settings[i].name);
         int r = v ? settings[i].set(u, v, e) : 0;
 
-        if (r < 0)
+        if (r < 0 && !leave_out(u, optional, settings[i].name, r))
             return r;
         known += v != NULL;
     }
     if (known == 0 || known != json_object_size(set))
         return err_set(e, -EINVAL, "set is no object of things that can be set");
     return 0;
+}
+
+static enum fault fault_of_update(int result)
+{
+    switch (result) {
+    case -ESTALE:
+        return FAULT_CHANGED;
+    case -EEXIST:
+    case -E2BIG:
+        return FAULT_NOT_ALLOWED;
+    default:
+        return FAULT_INVALID_REQUEST;
+    }
 }
 
 void update_answer(const struct request *r, struct answer *ret)
@@ -297,14 +331,15 @@ void update_answer(const struct request *r, struct answer *ret)
 
     if (!take_aim(r, false, &t, ret))
         return;
-    result = build_update(&u, json_object_get(r->body, "set"), &e);
+    result =
+        build_update(&u, json_object_get(r->body, "set"), json_object_get(r->body, "optional"), &e);
     if (result < 0) {
-        fail_with_look(&t, ret,
-                       result == -ESTALE   ? FAULT_CHANGED
-                       : result == -EEXIST ? FAULT_NOT_ALLOWED
-                                           : FAULT_INVALID_REQUEST,
-                       e.text);
+        fail_with_look(&t, ret, fault_of_update(result), e.text);
         return;
+    }
+    if (u.left_out) {
+        answer_set(ret, "left_out", json_incref(u.left_out));
+        answer_set(ret, "text", json_string(e.text));
     }
     deadline_acting();
     tell_result(&t, slurm_update_job(&u.message), ret, "the update");

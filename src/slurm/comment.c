@@ -35,21 +35,27 @@ static json_t *read_comment(const char *comment)
 
 int comment_merge(const char *comment, const json_t *value, char **ret, struct err *e)
 {
+    bool removes = json_is_null(value);
     json_t *all;
     char *text;
 
-    if (!json_is_object(value) && !json_is_null(value))
+    if (!json_is_object(value) && !removes)
         return err_set(e, -EINVAL, "a comment must be an object or null");
     all = read_comment(comment);
+    if (removes && !json_object_get(all, COMMENT_KEY)) {
+        json_decref(all);
+        *ret = NULL;
+        return 0;
+    }
     if (!all)
         return err_set(e, -EEXIST, "the comment holds other text, which would be lost");
-    if (json_is_null(value))
+    if (removes)
         json_object_del(all, COMMENT_KEY);
     else
         json_object_set(all, COMMENT_KEY, (json_t *)value);
     text = json_object_size(all) ? json_dumps(all, JSON_COMPACT) : xstrdup("");
     json_decref(all);
-    if (strlen(text) > COMMENT_MAX) {
+    if (!removes && strlen(text) > COMMENT_MAX) {
         free(text);
         return err_set(e, -E2BIG, "the comment would be longer than %d bytes", COMMENT_MAX);
     }

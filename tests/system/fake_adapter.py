@@ -367,16 +367,22 @@ class World:
             raise Refused("not-allowed", "the job has finished")
         if "eligible" in new and (r["state"] not in WAITING or r["completing"]):
             raise Refused("changed", "only a pending job keeps a start time", now=r)
+        left_out = []
         for name in ("comment", "admin_comment"):
-            if name in new:
-                new[name] = self._merge(r[name], new[name])
+            try:
+                new.update({name: self._merge(r[name], new[name])} if name in new else {})
+            except Refused:
+                if name not in request.get("optional", []):
+                    raise
+                left_out.append(name)
+                del new[name]
         if "held" in new:
             r["state"] = "pending" if not new["held"] and r["state"] == "special-exit" else r["state"]
             new["priority"] = 0 if new["held"] else 1000
             new.update(reason="JobHeldAdmin" if new["held"] else "None", reason_kind="held" if new["held"] else "none")
         r.update(new)
         self._step()
-        return {}
+        return {"left_out": left_out, "text": "the comment holds other text"} if left_out else {}
 
     @staticmethod
     def _merge(comment, value):
@@ -384,6 +390,8 @@ class World:
             there = json.loads(comment or "{}")
         except ValueError:
             there = None
+        if not isinstance(there, dict) and value is None:
+            return comment
         if not isinstance(there, dict):
             raise Refused("not-allowed", "the comment holds other text")
         there.pop("reknit", None)

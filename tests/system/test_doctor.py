@@ -324,6 +324,7 @@ def test_what_the_configuration_names_is_not_there(site):
     ({"readers": {"running": 3, "on_nodes": 2}}, "its readers", "ok", "2 of them on nodes"),
     ({"readers": {"unread": 4, "unread_job": "7-1", "unread_why": "not read on node n7: it hung"}}, "its readers", "warn",
      "the logs of 4 running jobs are not read; job 7-1: not read on node n7: it hung"),
+    ({"holds": {"unnoted": 1, "unnoted_job": "17"}}, "its holds", "warn", "1 jobs are held without a note"),
     ({"agents": {"listening": True, "connected": 0}}, "agents", "warn", "hears of none"),
     ({"agents": {"listening": True, "connected": 7}}, "agents", "ok", "of 7 nodes"),
     ({"agents": {"listening": False}}, "agents", "warn", "does not listen"),

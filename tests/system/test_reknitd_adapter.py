@@ -61,6 +61,37 @@ def test_a_lost_node_that_its_user_requires_makes_no_loop(tmp_path):
         assert len(updates(world)) == before <= 6, updates(world)
 
 
+def test_a_job_is_guarded_though_others_use_its_comment(tmp_path, reknit):
+    """A submit plugin's text, or an operator's: no second copy starts, and the hold is taken back."""
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="act") as daemon:
+        job = world.submit(n_nodes=2, comment="reknit", admin_comment="billed to 17")
+        daemon.until("/v1/jobs", lambda a: [j.get("attempt") for j in a["jobs"]] == [1])
+        world.set_node("n2", state="allocated", flags=["not-responding"])
+        wait_for(lambda: world.job(job)["held"], daemon.log)
+        daemon.until("/v1/jobs", lambda a: a["jobs"][0].get("held_unnoted"))
+        assert "no note says until when" in daemon.log()
+        assert daemon.ask("/v1/health")[1]["holds"] == {"unnoted": 1, "unnoted_job": job}
+        said = reknit("explain", job, env={"REKNIT_SOCKET": str(daemon.socket)}).stdout
+        assert f"'scontrol release {job}' ends it" in said, said
+        world.set_node("n2", state="allocated")
+        wait_for(lambda: not world.job(job)["held"], daemon.log)
+        assert world.job(job)["admin_comment"] == "billed to 17"
+        daemon.until("/v1/health", lambda a: a["holds"] == {"unnoted": 0})
+
+
+def test_a_hold_is_taken_back_though_its_note_was_written_over(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="act") as daemon:
+        job = world.submit(n_nodes=2, comment="reknit")
+        daemon.until("/v1/jobs", lambda a: [j.get("attempt") for j in a["jobs"]] == [1])
+        world.set_node("n2", state="allocated", flags=["not-responding"])
+        wait_for(lambda: "held_until" in world.job(job)["admin_comment"], daemon.log)
+        world.change(job, admin_comment="looked at")
+        daemon.until("/v1/jobs", lambda a: a["jobs"][0].get("held_unnoted"))
+        world.set_node("n2", state="allocated")
+        wait_for(lambda: not world.job(job)["held"], daemon.log)
+        assert world.job(job)["admin_comment"] == "looked at"
+
+
 def decided(daemon):
     return daemon.until("/v1/jobs", lambda a: a["jobs"] and "decision" in a["jobs"][0])["jobs"][0]["decision"]
 

@@ -339,7 +339,27 @@ def test_comments_are_shared(cluster, adapter):
     assert json.loads(adapter.job(job)["comment"]) == {"APS": {"max_requeue_times": 1}}
     assert update(adapter, other, comment={"a": 1})["error"] == "not-allowed"
     assert adapter.job(other)["comment"] == "my own words"
+    assert update(adapter, other, comment=None)["ok"]  # there is nothing of ours to take away
+    assert adapter.job(other)["comment"] == "my own words"
     cluster.run("scancel", job, other)
+
+
+def test_a_hold_needs_no_note(cluster, adapter):
+    """Where others write what is no JSON into AdminComment, it can be set and taken back all the same."""
+    job = str(cluster.submit("sleep 1000"))
+    theirs = "looked at, \"thrice\""
+    cluster.run("scontrol", "update", f"job={job}", f"admincomment={theirs}")
+    note = {"held_until": int(time.time()) + 600}
+    assert update(adapter, job, held=True, admin_comment=note)["error"] == "not-allowed"
+    assert not adapter.job(job)["held"]
+    answer = adapter.ask("update", job=job, set={"held": True, "admin_comment": note}, optional=["admin_comment"])
+    assert answer["ok"] and answer["left_out"] == ["admin_comment"] and "other text" in answer["text"], answer
+    record = adapter.job(job)
+    assert record["held"] and record["admin_comment"] == theirs
+    assert update(adapter, job, held=False, admin_comment=None)["ok"]
+    record = adapter.job(job)
+    assert not record["held"] and record["admin_comment"] == theirs
+    cluster.run("scancel", job)
 
 
 def test_a_dependent_is_repaired(cluster, adapter):

@@ -209,10 +209,15 @@ static void test_a_comment_keeps_what_others_wrote(void **state)
         {"{\"reknit\":{\"b\":2},\"x\":1}", "{\"a\":1}", 0, "{\"reknit\":{\"a\":1},\"x\":1}"},
         {"{\"reknit\":{\"b\":2},\"x\":1}", "null", 0, "{\"x\":1}"},
         {"{\"reknit\":{\"b\":2}}", "null", 0, ""},
+        /* nothing of ours: it stays, whatever it says */
+        {"{\"x\":1}", "null", 0, NULL},
+        {"{\"x\":1", "null", 0, NULL},
+        {"looked at", "null", 0, NULL},
+        {NULL, "null", 0, NULL},
         {"reknit", "{\"a\":1}", -EEXIST, NULL},
         {"[1]", "{\"a\":1}", -EEXIST, NULL},
         {"{\"x\":1,\"x\":2}", "{\"a\":1}", -EEXIST, NULL}, /* one of them would be lost */
-        {"{\"x\":1", "null", -EEXIST, NULL},
+        {"{\"x\":1", "{\"a\":1}", -EEXIST, NULL},
         {"{}", "\"text\"", -EINVAL, NULL},
     };
 
