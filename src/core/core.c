@@ -9,8 +9,10 @@
 #include "core/core.h"
 
 #include "core/detect/detect.h"
+#include "core/plan/nodes.h"
 #include "core/plan/plan.h"
 #include "core/policy/decide.h"
+#include "core/policy/nodes.h"
 
 #include "base/hostlist.h"
 #include "base/sig.h"
@@ -31,6 +33,7 @@
  * only looked at again. What concerns all jobs moves all times. */
 struct dues {
     VEC(usec_t) of; /* in the order of the model's jobs */
+    usec_t of_nodes;
     uint64_t generation;
     bool valid;
 };
@@ -306,6 +309,47 @@ static usec_t due_of(const struct model *m, const struct job *j)
                     usec_min(verdict_due(m, j), plan_due(m, j)));
 }
 
+/* Nodes: what stands against them, then what is done about it. One that is drained gives no other
+ * the right to be; so all are looked at in the order of their names. */
+
+static bool next_of_node(const struct model *m, const struct node_ledger *l, struct event *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    ret->kind = EVENT_NODE_VERDICT;
+    if (nodes_judge(m, l, &ret->node_verdict))
+        return true;
+    memset(ret, 0, sizeof(*ret));
+    ret->kind = EVENT_INTENT;
+    return plan_node(m, l, &ret->intended);
+}
+
+static void step_nodes(struct core *c, const struct event *input, struct core_output *out)
+{
+    const struct model *m = c->model;
+    struct event e;
+
+    for (size_t i = 0; i < m->nodes.list.n; i++) {
+        const struct node_ledger *l = m->nodes.list.v[i];
+
+        if (node_is_quiet(l))
+            continue;
+        for (int rounds = 0; next_of_node(m, l, &e); rounds++) {
+            assert(rounds < ROUNDS_MAX);
+            derive(c, input, &e, out);
+        }
+    }
+}
+
+static usec_t due_of_nodes(const struct model *m)
+{
+    usec_t due = USEC_NEVER;
+
+    VEC_FOREACH (&m->nodes.list, l)
+        if (!node_is_quiet(*l))
+            due = usec_min(due, usec_min(nodes_judge_due(m, *l), plan_node_due(m, *l)));
+    return due;
+}
+
 static struct dues *dues_of(const struct core *c)
 {
     const struct model *m = c->model;
@@ -316,6 +360,7 @@ static struct dues *dues_of(const struct core *c)
     d->of.n = 0;
     VEC_FOREACH (&m->jobs, j)
         *VEC_PUSH(&d->of) = due_of(m, *j);
+    d->of_nodes = due_of_nodes(m);
     d->generation = m->generation;
     d->valid = true;
     return d;
@@ -337,6 +382,29 @@ static void step_all(struct core *c, const struct event *input, struct core_outp
         d->valid = false;
 }
 
+/* Of a fact of a node, those that it is evidence of. */
+static void step_witnesses(struct core *c, const struct event *input, struct core_output *out)
+{
+    const struct model *m = c->model;
+
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct job *j = m->jobs.v[i];
+
+        if (j->state == JOB_ENDING || !nodes_fact_concerns(m, &input->fact, j))
+            continue;
+        step_job(c, j, input, out);
+        dues_of(c)->of.v[i] = due_of(m, j);
+    }
+}
+
+static void step_of_nodes(struct core *c, const struct event *input, struct core_output *out)
+{
+    if (input->kind == EVENT_NODE_FACT)
+        step_witnesses(c, input, out);
+    step_nodes(c, input, out);
+    dues_of(c)->of_nodes = due_of_nodes(c->model);
+}
+
 void core_step(struct core *c, const struct event *input, struct core_output *out)
 {
     const struct job *j;
@@ -347,8 +415,14 @@ void core_step(struct core *c, const struct event *input, struct core_output *ou
     out->events.n = 0;
     (void)dues_of(c); /* as they were before */
     fit = model_apply(c->model, input);
+    if (event_is_of_nodes(input)) {
+        step_of_nodes(c, input, out);
+        return;
+    }
     if (input->job[0] == '\0') {
         step_all(c, input, out);
+        step_nodes(c, input, out);
+        dues_of(c)->of_nodes = due_of_nodes(c->model);
         return;
     }
     i = model_find(c->model, input->job);
@@ -379,7 +453,7 @@ usec_t core_deadline(const struct core *c)
 
     VEC_FOREACH (&dues_of(c)->of, at)
         due = usec_min(due, *at);
-    return due;
+    return usec_min(due, dues_of(c)->of_nodes);
 }
 
 void core_pending(const struct core *c, void (*fn)(void *ctx, const struct event *intent),
@@ -387,5 +461,8 @@ void core_pending(const struct core *c, void (*fn)(void *ctx, const struct event
 {
     VEC_FOREACH (&c->model->jobs, j)
         VEC_FOREACH (&(*j)->pending, e)
+            fn(ctx, e);
+    VEC_FOREACH (&c->model->nodes.list, l)
+        VEC_FOREACH (&(*l)->pending, e)
             fn(ctx, e);
 }

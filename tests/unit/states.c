@@ -63,6 +63,46 @@ static bool deeds_differ(const deeds *a, const deeds *b)
     return differ;
 }
 
+static bool seen_differ(const struct node_ledger *a, const struct node_ledger *b)
+{
+    return a->seen.n != b->seen.n || a->troubles.n != b->troubles.n ||
+           a->pending.n != b->pending.n ||
+           (a->seen.n > 0 && memcmp(a->seen.v, b->seen.v, a->seen.n * sizeof(a->seen.v[0])) != 0) ||
+           (a->troubles.n > 0 &&
+            memcmp(a->troubles.v, b->troubles.v, a->troubles.n * sizeof(a->troubles.v[0])) != 0);
+}
+
+static bool ledgers_differ(const struct node_ledger *a, const struct node_ledger *b)
+{
+    struct node_ledger x, y;
+
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    memset(&x.seen, 0, sizeof(x.seen));
+    memset(&y.seen, 0, sizeof(y.seen));
+    memset(&x.troubles, 0, sizeof(x.troubles));
+    memset(&y.troubles, 0, sizeof(y.troubles));
+    memset(&x.pending, 0, sizeof(x.pending));
+    memset(&y.pending, 0, sizeof(y.pending));
+    return memcmp(&x, &y, sizeof(x)) != 0 || seen_differ(a, b);
+}
+
+static const char *nodes_differ(const struct nodes *a, const struct nodes *b)
+{
+    if (memcmp(&a->terms, &b->terms, sizeof(a->terms)) != 0 || a->asked_at != b->asked_at)
+        return "terms of nodes";
+    if (a->n_stopped != b->n_stopped || memcmp(a->stopped, b->stopped, sizeof(a->stopped)) != 0)
+        return "stopped rules";
+    if (a->shared.n != b->shared.n)
+        return "shared faults";
+    if (a->list.n != b->list.n)
+        return "number of nodes";
+    for (size_t i = 0; i < a->list.n; i++)
+        if (ledgers_differ(a->list.v[i], b->list.v[i]))
+            return a->list.v[i]->name;
+    return "";
+}
+
 /* A time that is over, since nobody ticks before a first look, is only looked at again (core.c). */
 static bool deadlines_differ(const struct core *a, const struct core *b)
 {
@@ -82,6 +122,8 @@ const char *states_differ(const struct core *a, const struct core *b)
     for (int k = 0; k < DEED_MAX; k++)
         if (deeds_differ(&x->deeds[k], &y->deeds[k]))
             return "deeds";
+    if (nodes_differ(&x->nodes, &y->nodes)[0])
+        return nodes_differ(&x->nodes, &y->nodes);
     if (x->jobs.n != y->jobs.n)
         return "number of jobs";
     for (size_t i = 0; i < x->jobs.n; i++) {

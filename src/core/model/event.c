@@ -29,12 +29,15 @@ static const char *const event_kind_names[EVENT_MAX] = {
     [EVENT_LOG_NAMED] = "log-named",
     [EVENT_LOGS_READ] = "logs-read",
     [EVENT_NODE_FACT] = "node-fact",
+    [EVENT_NODE_TERMS] = "node-terms",
+    [EVENT_NODE_LOOK] = "node-look",
     [EVENT_FINDING] = "finding",
     [EVENT_INTERRUPTED] = "interrupted",
     [EVENT_VERDICT] = "verdict",
     [EVENT_DECISION] = "decision",
     [EVENT_INTENT] = "intent",
     [EVENT_JOB_ENDED] = "job-ended",
+    [EVENT_NODE_VERDICT] = "node-verdict",
 };
 DEFINE_NAMES(event_kind, enum event_kind, event_kind_names);
 
@@ -64,6 +67,7 @@ static const char *const intent_names[INTENT_MAX] = {
     [INTENT_ARM] = "arm",         [INTENT_FENCE] = "fence",     [INTENT_GUARD] = "guard",
     [INTENT_RELEASE] = "release", [INTENT_RESERVE] = "reserve", [INTENT_UNRESERVE] = "unreserve",
     [INTENT_YIELD] = "yield",     [INTENT_MEND] = "mend",       [INTENT_HOLD] = "hold",
+    [INTENT_DRAIN] = "drain",     [INTENT_UNDRAIN] = "undrain", [INTENT_CHECK_NODE] = "check-node",
 };
 DEFINE_NAMES(intent, enum intent, intent_names);
 
@@ -77,7 +81,8 @@ DEFINE_NAMES(outcome, enum outcome, outcome_names);
 
 static const char *const request_names[REQUEST_MAX] = {
     [REQUEST_INTERRUPT] = "interrupt", [REQUEST_APPROVE] = "approve", [REQUEST_REJECT] = "reject",
-    [REQUEST_FREEZE] = "freeze",       [REQUEST_THAW] = "thaw",
+    [REQUEST_FREEZE] = "freeze",       [REQUEST_THAW] = "thaw",       [REQUEST_RESUME] = "resume",
+    [REQUEST_REARM] = "rearm",
 };
 DEFINE_NAMES(request, enum request, request_names);
 
@@ -191,6 +196,42 @@ static bool node_fact_is_sane(const struct node_fact *f)
            provenance_is_privileged(f->signal.provenance) && signal_is_sane(&f->signal);
 }
 
+static bool node_look_is_sane(const struct node_look *l)
+{
+    return l->node[0] != '\0' && time_is_sane(l->booted);
+}
+
+static bool intent_is_of_nodes(enum intent i)
+{
+    return i == INTENT_DRAIN || i == INTENT_UNDRAIN || i == INTENT_CHECK_NODE;
+}
+
+bool event_is_of_nodes(const struct event *e)
+{
+    switch (e->kind) {
+    case EVENT_NODE_FACT:
+    case EVENT_NODE_TERMS:
+    case EVENT_NODE_LOOK:
+    case EVENT_NODE_VERDICT:
+        return true;
+    case EVENT_OPERATOR:
+        return e->request.request == REQUEST_RESUME || e->request.request == REQUEST_REARM;
+    case EVENT_INTENT:
+        return intent_is_of_nodes(e->intended.intent);
+    case EVENT_RESULT:
+        return e->job[0] == '\0';
+    default:
+        return false;
+    }
+}
+
+static bool intent_is_sane(const struct intent_facts *f)
+{
+    return time_is_sane(f->not_before) && span_is_sane(f->grace) &&
+           f->signal <= SIGNAL_NUMBER_MAX &&
+           (!intent_is_of_nodes(f->intent) || (f->n_nodes == 1 && f->nodes[0][0] != '\0'));
+}
+
 static bool body_is_sane(const struct event *e)
 {
     switch (e->kind) {
@@ -212,9 +253,10 @@ static bool body_is_sane(const struct event *e)
         return span_is_sane(e->finding.timeout) && span_is_sane(e->finding.silent);
     case EVENT_DECISION:
         return span_is_sane(e->decision.delay) && step_is_sane(e->decision.after_step);
+    case EVENT_NODE_LOOK:
+        return node_look_is_sane(&e->node_look);
     case EVENT_INTENT:
-        return time_is_sane(e->intended.not_before) && span_is_sane(e->intended.grace) &&
-               e->intended.signal <= SIGNAL_NUMBER_MAX;
+        return intent_is_sane(&e->intended);
     default:
         return true;
     }

@@ -45,14 +45,18 @@ enum event_kind {
     EVENT_LOGS_UNREAD, /* nobody reads the output of the attempt; if it ended, soon somebody will */
     EVENT_LOG_NAMED,   /* the path of a file by whose number signals call it; or why none come */
     EVENT_LOGS_READ, /* somebody does, from where the last reader was; if it ended: or nobody can */
-    EVENT_NODE_FACT, /* what a privileged witness saw on a node; of no job */
+    EVENT_NODE_FACT, /* what a privileged witness saw on a node; of no job, as the others of nodes
+                      */
+    EVENT_NODE_TERMS, /* what may be done about nodes from now on */
+    EVENT_NODE_LOOK,  /* what the scheduler says of a node of interest, whenever that is new */
     /* derived */
-    EVENT_FINDING,     /* a detector's statement */
-    EVENT_INTERRUPTED, /* the attempt no longer makes useful progress: recorded at once */
-    EVENT_VERDICT,     /* the incident, judged when the evidence is in */
-    EVENT_DECISION,    /* what to do about it, by which rule, from which budget */
-    EVENT_INTENT,      /* one idempotent step towards it */
-    EVENT_JOB_ENDED,   /* nothing more will be done for this job */
+    EVENT_FINDING,      /* a detector's statement */
+    EVENT_INTERRUPTED,  /* the attempt no longer makes useful progress: recorded at once */
+    EVENT_VERDICT,      /* the incident, judged when the evidence is in */
+    EVENT_DECISION,     /* what to do about it, by which rule, from which budget */
+    EVENT_INTENT,       /* one idempotent step towards it */
+    EVENT_JOB_ENDED,    /* nothing more will be done for this job */
+    EVENT_NODE_VERDICT, /* what stands against a node, or does not any more */
     EVENT_MAX,
     EVENT_INVALID = -EINVAL,
 };
@@ -104,6 +108,11 @@ enum intent {
     INTENT_MEND, /* those that wait for its success, and were told that it would never come: once
                     more */
     INTENT_HOLD, /* have the scheduler keep it, held, as a special case: for people */
+    /* of no job: about the one node of `nodes` */
+    INTENT_DRAIN,      /* nothing new shall start there, by `reason`; what runs goes on */
+    INTENT_UNDRAIN,    /* the end of that, as long as the reason is still that */
+    INTENT_CHECK_NODE, /* find out whether it is well again; the result: DONE, FAILED: it is not, or
+                          UNKNOWN */
     INTENT_MAX,
     INTENT_INVALID = -EINVAL,
 };
@@ -126,6 +135,8 @@ enum request {
     REQUEST_REJECT,    /* ... */
     REQUEST_FREEZE,    /* do nothing for any job until */
     REQUEST_THAW,
+    REQUEST_RESUME, /* `node` is well: nothing stands against it, and what reknit drained is not */
+    REQUEST_REARM,  /* rules about nodes that were stopped may convict again */
     REQUEST_MAX,
     REQUEST_INVALID = -EINVAL,
 };
@@ -214,6 +225,7 @@ struct intent_facts {
     bool first;                        /* INTENT_AMEND: before the others that wait */
     char reservation[RESERVATION_LEN]; /* INTENT_RESERVE, UNRESERVE: its name */
     uint32_t restarts; /* of the scheduler's: what it says must still be so, or nothing is done */
+    char reason[NODE_REASON_LEN]; /* INTENT_DRAIN, UNDRAIN */
 };
 
 struct result_facts {
@@ -227,6 +239,7 @@ struct request_facts {
     enum request request;
     int32_t signal;
     uint64_t of; /* seq of the decision that is approved or rejected */
+    char node[NODE_NAME_LEN];
     char who[64];
     char why[128]; /* in that person's words; "" = not said */
 };
@@ -279,13 +292,19 @@ struct event {
         struct fence_facts fenced;
         struct log_facts log;
         struct node_fact fact;
+        struct node_terms node_terms;
+        struct node_look node_look;
         struct finding_facts finding;
         struct incident incident;
         struct decision_facts decision;
         struct intent_facts intended;
         struct ended_facts ended;
+        struct node_verdict node_verdict;
     };
 };
+
+/* Whether it is about nodes, and about no job: such events carry the node in their body. */
+bool event_is_of_nodes(const struct event *e);
 
 /* Whether core may compute with what it says: a damaged journal may hold any number. */
 bool event_can_be_applied(const struct event *e);

@@ -299,6 +299,33 @@ static const struct field node_fact_fields[] = {
     END,
 };
 
+static const struct field node_terms_fields[] = {
+    WORD_OR_NONE(struct node_terms, mode, mode),
+    NUMBER(struct node_terms, check),
+    NUMBER(struct node_terms, nodes),
+    NUMBER(struct node_terms, max_drained),
+    NUMBER(struct node_terms, drains_per_hour),
+    NUMBER(struct node_terms, breaker_nodes),
+    END,
+};
+
+static const struct field node_look_fields[] = {
+    TEXT(struct node_look, node),     NUMBER(struct node_look, out),
+    NUMBER(struct node_look, drain),  TEXT(struct node_look, reason),
+    NUMBER(struct node_look, booted), END,
+};
+
+static const struct field node_verdict_fields[] = {
+    TEXT(struct node_verdict, node),
+    TEXT(struct node_verdict, device),
+    WORD(struct node_verdict, isolation, isolation),
+    WORD(struct node_verdict, cause, cause),
+    TEXT(struct node_verdict, signature),
+    TEXT(struct node_verdict, rule),
+    TEXT(struct node_verdict, why),
+    END,
+};
+
 static const struct field finding_fields[] = {
     WORD(struct finding_facts, finding, finding),
     NUMBER(struct finding_facts, timeout),
@@ -387,6 +414,7 @@ static const struct field intended_fields[] = {
     NUMBER(struct intent_facts, first),
     TEXT(struct intent_facts, reservation),
     NUMBER(struct intent_facts, restarts),
+    TEXT(struct intent_facts, reason),
     END,
 };
 
@@ -402,6 +430,7 @@ static const struct field request_fields[] = {
     WORD(struct request_facts, request, request),
     NUMBER(struct request_facts, signal),
     NUMBER(struct request_facts, of),
+    TEXT(struct request_facts, node),
     TEXT(struct request_facts, who),
     TEXT(struct request_facts, why),
     END,
@@ -502,6 +531,10 @@ static const struct field body_incident = NESTED(struct event, incident, inciden
 static const struct field body_decision = NESTED(struct event, decision, decision_fields);
 static const struct field body_intended = NESTED(struct event, intended, intended_fields);
 static const struct field body_ended = NESTED(struct event, ended, ended_fields);
+static const struct field body_node_terms = NESTED(struct event, node_terms, node_terms_fields);
+static const struct field body_node_look = NESTED(struct event, node_look, node_look_fields);
+static const struct field body_node_verdict =
+    NESTED(struct event, node_verdict, node_verdict_fields);
 
 static const struct field *const bodies[EVENT_MAX] = {
     [EVENT_POLICY] = &body_policy,
@@ -525,12 +558,15 @@ static const struct field *const bodies[EVENT_MAX] = {
     [EVENT_LOG_NAMED] = &body_log,
     [EVENT_LOGS_READ] = NULL,
     [EVENT_NODE_FACT] = &body_fact,
+    [EVENT_NODE_TERMS] = &body_node_terms,
+    [EVENT_NODE_LOOK] = &body_node_look,
     [EVENT_FINDING] = &body_finding,
     [EVENT_INTERRUPTED] = NULL,
     [EVENT_VERDICT] = &body_incident,
     [EVENT_DECISION] = &body_decision,
     [EVENT_INTENT] = &body_intended,
     [EVENT_JOB_ENDED] = &body_ended,
+    [EVENT_NODE_VERDICT] = &body_node_verdict,
 };
 
 const struct field event_fields[] = {

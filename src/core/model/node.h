@@ -32,4 +32,36 @@ struct node_fact {
                              the GPU, who.peer a server or the like that others share */
 };
 
+/* What may be done about nodes from now on. 0 = no limit. */
+struct node_terms {
+    enum mode mode;           /* OFF: nothing is judged; OBSERVE, PROPOSE: nothing is done; ACT */
+    bool check;               /* there is a program that says whether a node is well again */
+    uint32_t nodes;           /* of the cluster; 0 = not known */
+    uint32_t max_drained;     /* by us, at once */
+    uint32_t drains_per_hour; /* ... */
+    uint32_t breaker_nodes;   /* one rule that convicts more of them within an hour is stopped */
+};
+
+#define NODE_REASON_LEN 192 /* why a node is out of service, as its scheduler has it */
+
+/* What the scheduler says of a node of interest, whenever that is new. */
+struct node_look {
+    char node[NODE_NAME_LEN];
+    bool out;   /* nothing new starts there, for whatever reason */
+    bool drain; /* ... because somebody said so */
+    char reason[NODE_REASON_LEN];
+    usec_t booted; /* 0 = not known */
+};
+
+/* What core makes of the facts. */
+struct node_verdict {
+    char node[NODE_NAME_LEN]; /* "" = what several share is at fault, or a rule of ours */
+    char device[DEVICE_NAME_LEN];
+    enum isolation isolation; /* NONE: nothing stands against it any more */
+    enum cause cause;
+    char signature[SIGNATURE_MAX];
+    char rule[64]; /* by which it was convicted, or which is stopped */
+    char why[NODE_REASON_LEN - 16];
+};
+
 #endif

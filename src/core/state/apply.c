@@ -296,6 +296,9 @@ static void note_failed_intent(struct job *j, const struct event *intent,
     case INTENT_YIELD:
     case INTENT_MEND:
     case INTENT_HOLD:
+    case INTENT_DRAIN:
+    case INTENT_UNDRAIN:
+    case INTENT_CHECK_NODE:
     case INTENT_MAX:
     case INTENT_INVALID:
         break;
@@ -353,6 +356,8 @@ static bool apply_operator(struct model *m, struct job *j, const struct event *e
         return j && apply_answer(m, j, &e->request);
     case REQUEST_FREEZE:
     case REQUEST_THAW: /* of all jobs: see apply_freeze() */
+    case REQUEST_RESUME:
+    case REQUEST_REARM: /* of nodes: see nodes_apply() */
     case REQUEST_MAX:
     case REQUEST_INVALID:
         break;
@@ -397,12 +402,6 @@ static bool apply_fenced(struct model *m, struct job *j, const struct event *e)
 static bool apply_brakes(struct model *m, struct job *j, const struct event *e)
 {
     m->brakes = e->brakes;
-    return true;
-}
-
-/* Nothing rests on it yet: it is kept in the journal. */
-static bool apply_node_fact(struct model *m, struct job *j, const struct event *e)
-{
     return true;
 }
 
@@ -584,6 +583,9 @@ static bool apply_intent(struct model *m, struct job *j, const struct event *e)
     case INTENT_MEND:
     case INTENT_HOLD:
         return apply_asked(m, j, e);
+    case INTENT_DRAIN: /* of no job: see nodes_apply() */
+    case INTENT_UNDRAIN:
+    case INTENT_CHECK_NODE:
     case INTENT_MAX:
     case INTENT_INVALID:
         break;
@@ -656,7 +658,6 @@ static const struct {
     [EVENT_LOGS_UNREAD] = {apply_unread, OF_JOB},
     [EVENT_LOG_NAMED] = {apply_log_named, OF_JOB},
     [EVENT_LOGS_READ] = {apply_read, OF_JOB},
-    [EVENT_NODE_FACT] = {apply_node_fact, OF_NONE},
     [EVENT_RUNNER_LOST] = {apply_lost, OF_ANY},
     [EVENT_LEARNED] = {apply_learned, OF_JOB},
     [EVENT_FINDING] = {apply_finding, OF_JOB},
@@ -676,11 +677,41 @@ static bool apply_to_job(struct model *m, struct job *j, const struct event *e)
     return fit;
 }
 
+/* A fact of a node is evidence of what runs there, and no output of it. Storage that does not
+ * answer is mostly shared, and then no fault of the node that tells of it. */
+static void tell_job(struct model *m, struct job *j, const struct node_fact *f)
+{
+    struct signal s = f->signal;
+
+    STR_COPY(s.who.node, f->node);
+    if (s.cause == CAUSE_STORAGE)
+        s.blame = BLAME_NONE;
+    if (is_evidence(&j->attempt))
+        evidence_add(j->attempt.evidence, &s);
+    attempt_observe_fact(&j->attempt, &s, m->now);
+    j->asked_at = m->now;
+    check_job(j);
+}
+
+static bool apply_of_nodes(struct model *m, const struct event *e)
+{
+    bool fit = nodes_apply(m, e);
+
+    if (!fit || e->kind != EVENT_NODE_FACT)
+        return fit;
+    VEC_FOREACH (&m->jobs, j)
+        if (nodes_fact_concerns(m, &e->fact, *j))
+            tell_job(m, *j, &e->fact);
+    return true;
+}
+
 static bool apply_to_jobs(struct model *m, const struct event *e)
 {
     struct job *j;
     bool any = false;
 
+    if (event_is_of_nodes(e))
+        return apply_of_nodes(m, e);
     if (is_freeze(e))
         return apply_freeze(m, e);
     if (kinds[e->kind].jobs == OF_NONE || (kinds[e->kind].jobs == OF_MAYBE && e->job[0] == '\0'))
@@ -709,6 +740,8 @@ bool model_apply(struct model *m, const struct event *e)
     if (e->seq > m->seq)
         m->seq = e->seq;
     if (e->job[0] == '\0')
+        m->nodes.asked_at = m->now;
+    if (e->job[0] == '\0' && !event_is_of_nodes(e))
         m->asked_at = m->now;
     fit = e->kind >= 0 && e->kind < EVENT_MAX && apply_to_jobs(m, e);
     m->refused += !fit;

@@ -283,6 +283,11 @@ static void observe_hit(struct attempt *a, const struct signal *s, usec_t now)
         note_root(a, s->signature, now);
 }
 
+void attempt_observe_fact(struct attempt *a, const struct signal *s, usec_t now)
+{
+    observe_hit(a, s, now);
+}
+
 /* The launcher may not notice that a rank is gone. A witness that the job cannot write to saw it
  * die; a line that says so is only a line. tasks: of the step, 0 = not known. */
 static void observe_exit(struct attempt *a, const struct signal *s, uint32_t tasks, usec_t now)

@@ -13,6 +13,8 @@ struct job *model_add_job(struct model *m, const char *name);
 void attempt_reset(struct attempt *a);
 void attempt_begin(struct job *j, uint32_t number, usec_t now);
 void attempt_observe(struct job *j, const struct signal *s, usec_t now);
+/* Told by a node, not by its output. */
+void attempt_observe_fact(struct attempt *a, const struct signal *s, usec_t now);
 /* Its logs are read again: nobody knows what it did meanwhile. */
 void attempt_is_read(struct attempt *a, usec_t now);
 

@@ -44,6 +44,7 @@ struct model *model_free(struct model *m)
     VEC_DONE(&m->jobs);
     for (int k = 0; k < DEED_MAX; k++)
         VEC_DONE(&m->deeds[k]);
+    nodes_clear(&m->nodes);
     free(m);
     return NULL;
 }

@@ -10,6 +10,7 @@
 #include "core/model/mode.h"
 #include "core/state/ledger.h"
 #include "core/state/log_names.h"
+#include "core/state/nodes.h"
 #include "core/state/timing.h"
 
 #include "base/vec.h"
@@ -255,13 +256,15 @@ struct job {
 /* Something that was done, or happened, to one of all jobs: for the brakes. */
 enum deed_kind {
     DEED_INTERRUPTED,
-    DEED_ACTED,    /* a requeue or a cancel was asked for */
-    DEED_EXCLUDED, /* a node was kept out */
+    DEED_ACTED,     /* a requeue or a cancel was asked for */
+    DEED_EXCLUDED,  /* a node was kept out */
+    DEED_CONVICTED, /* a node, so that it is to be drained; by the rule of that name */
+    DEED_DRAINED,   /* that was asked for */
     DEED_MAX,
 };
 struct deed {
     usec_t at;
-    char name[NODE_NAME_LEN]; /* of the partition, or the node */
+    char name[NODE_NAME_LEN]; /* of the partition, the node, or the rule */
 };
 typedef VEC(struct deed) deeds; /* ascending times, none older than an hour */
 
@@ -273,6 +276,7 @@ struct model {
     struct brakes brakes;
     bool frozen; /* an operator said so: nothing is done for any job */
     deeds deeds[DEED_MAX];
+    struct nodes nodes;
     uint64_t refused;       /* events that did not fit the state */
     VEC(struct job *) jobs; /* by name */
     uint64_t generation;    /* of that list: which jobs it has, and where */
