@@ -93,6 +93,10 @@ struct api_backend {
     /* Where the logs of a job are read, or why they are not, in words; "" = nowhere. May be NULL.
      */
     void (*logs)(void *ctx, const char *key, char *ret, size_t size);
+    /* Calls fn for the first of its logs that cannot be read; how many there are. May be NULL. */
+    uint32_t (*unread_logs)(void *ctx, const char *key,
+                            void (*fn)(void *fn_ctx, const char *path, const char *why),
+                            void *fn_ctx);
     const char *journal; /* its path: history is read through a connection of the API's own */
 };
 

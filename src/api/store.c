@@ -52,6 +52,12 @@ void store_logs(const struct store *store, const char *key, char *ret, size_t si
         store->backend.logs(store->ctx, key, ret, size);
 }
 
+uint32_t store_unread_logs(const struct store *store, const char *key,
+                           void (*fn)(void *ctx, const char *path, const char *why), void *ctx)
+{
+    return store->backend.unread_logs ? store->backend.unread_logs(store->ctx, key, fn, ctx) : 0;
+}
+
 usec_t store_now(const struct store *store)
 {
     return store->backend.now(store->ctx);

@@ -39,6 +39,8 @@ const struct model *store_model(const struct store *store);
 /* As in struct api_backend. */
 const char *store_notes(const struct store *store, const char *key);
 void store_logs(const struct store *store, const char *key, char *ret, size_t size);
+uint32_t store_unread_logs(const struct store *store, const char *key,
+                           void (*fn)(void *ctx, const char *path, const char *why), void *ctx);
 usec_t store_now(const struct store *store);
 
 /* A job as somebody names it and may see it. */

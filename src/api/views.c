@@ -250,12 +250,28 @@ static void add_wait(json_t *v, const struct model *m, const struct job *j, usec
         view_text(v, "waits_for", text);
 }
 
+static void add_unread(void *ctx, const char *path, const char *why)
+{
+    json_t *v = json_object();
+
+    view_text(v, "path", path);
+    view_text(v, "why", why);
+    json_array_append_new(ctx, v);
+}
+
 static void add_logs(json_t *v, const struct store *store, const char *key)
 {
+    json_t *unread = json_array();
     char text[320];
+    uint32_t n;
 
     store_logs(store, key, text, sizeof(text));
     view_text(v, "logs", text);
+    n = store_unread_logs(store, key, add_unread, unread);
+    view_number(v, "unread_logs_more", n - (uint32_t)json_array_size(unread), 0);
+    if (json_array_size(unread) > 0)
+        json_object_set(v, "unread_logs", unread);
+    json_decref(unread);
 }
 
 static void add_names(json_t *v, const char *label, const char *name, const char *user,

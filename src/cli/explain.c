@@ -403,6 +403,24 @@ static void show_nodes(const struct page *p, const char *label, const json_t *li
         entry(p, label, strbuf_str(&out));
 }
 
+/* Where they are read, and which of them are not. */
+static void show_logs(const struct page *p, const json_t *job)
+{
+    _cleanup_strbuf_ struct strbuf out = {0};
+    int64_t more = cluster_number(job, "unread_logs_more", 0);
+    json_t *log;
+    size_t i;
+
+    strbuf_adds(&out, cluster_text(job, "logs"));
+    json_array_foreach (json_object_get(job, "unread_logs"), i, log)
+        strbuf_addf(&out, "%s%s is not read: %s", out.len > 0 ? "; " : "",
+                    cluster_text(log, "path"), cluster_text(log, "why"));
+    if (more > 0)
+        strbuf_addf(&out, "; nor are %" PRId64 " more", more);
+    if (out.len > 0)
+        entry(p, "logs", strbuf_str(&out));
+}
+
 /* How a job of the cluster stands, and why nothing is done about it, if so. */
 static void show_now(const struct page *p, const json_t *job)
 {
@@ -421,8 +439,7 @@ static void show_now(const struct page *p, const json_t *job)
                "is Reknit's, and its AdminComment has no note of that: should reknitd be gone for "
                "good, 'scontrol release %s' ends it",
                cluster_text(job, "label"));
-    if (cluster_text(job, "logs")[0])
-        entryf(p, "logs", "%s", cluster_text(job, "logs"));
+    show_logs(p, job);
     if (cluster_text(d, "held_back")[0])
         entryf(p, "not done", "%s", cluster_text(d, "held_back"));
     if (streq(cluster_text(d, "proposal"), "open"))

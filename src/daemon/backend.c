@@ -66,6 +66,28 @@ static void get_logs(void *ctx, const char *key, char *ret, size_t size)
     log_watch_say(d->logs, key, ret, size);
 }
 
+struct unread_out {
+    void (*fn)(void *ctx, const char *path, const char *why);
+    void *ctx;
+};
+
+static void on_unread(void *ctx, const struct unread_log *log)
+{
+    const struct unread_out *out = ctx;
+
+    out->fn(out->ctx, log->path, log->why);
+}
+
+static uint32_t get_unread_logs(void *ctx, const char *key,
+                                void (*fn)(void *fn_ctx, const char *path, const char *why),
+                                void *fn_ctx)
+{
+    const struct daemon *d = ctx;
+    struct unread_out out = {fn, fn_ctx};
+
+    return log_watch_unread(d->logs, key, on_unread, &out);
+}
+
 static uint64_t journal_bytes(const struct daemon *d)
 {
     static const char *const ends[] = {"", "-wal"};
@@ -193,6 +215,7 @@ int backend_new(struct daemon *d, struct err *e)
                                   .notes = get_notes,
                                   .node = get_node_word,
                                   .logs = get_logs,
+                                  .unread_logs = get_unread_logs,
                                   .journal = path};
 
     STR_PRINTF(program, "%s/reknit-seal", d->programs);

@@ -156,6 +156,8 @@ void log_watch_drain(struct log_watch *w, const char *key, uint32_t attempt);
 void log_watch_happened(struct log_watch *w, const struct event *e);
 /* Where the job's logs are read, or why they are not, in words; "" = nobody follows it. */
 void log_watch_say(const struct log_watch *w, const char *key, char *ret, size_t size);
+/* As readers_unread(). */
+uint32_t log_watch_unread(const struct log_watch *w, const char *key, unread_log_fn *fn, void *ctx);
 /* The agent of that node is connected. */
 void log_watch_node_up(struct log_watch *w, const char *node);
 void log_watch_counts(const struct log_watch *w, struct readers_counts *ret);

@@ -184,6 +184,11 @@ void log_watch_say(const struct log_watch *w, const char *key, char *ret, size_t
         str_printf(ret, size, "read on %s", place);
 }
 
+uint32_t log_watch_unread(const struct log_watch *w, const char *key, unread_log_fn *fn, void *ctx)
+{
+    return readers_unread(w->readers, key, fn, ctx);
+}
+
 void log_watch_node_up(struct log_watch *w, const char *node)
 {
     readers_node_up(w->readers, node);

@@ -32,6 +32,10 @@ void reader_seen_note(struct reader_seen *s, uint64_t offset)
 
 void reader_seen_forget(struct reader_seen *s)
 {
-    *s = (struct reader_seen){
-        .path = s->path, .number = s->number, .untold = s->untold, .in_trouble = s->in_trouble};
+    *s = (struct reader_seen){.path = s->path,
+                              .number = s->number,
+                              .untold = s->untold,
+                              .in_trouble = s->in_trouble,
+                              .unread = s->unread,
+                              .why = s->why};
 }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct unread_log;
+
 struct reader_seen {
     uint64_t path; /* hash: another reader may number the files in another order */
     uint64_t offset;
@@ -17,6 +19,8 @@ struct reader_seen {
     uint32_t number; /* of the file in its attempt, from 1; 0 = as the reader counts */
     char *untold;    /* the path or its end, until somebody was told; whoever has this frees it */
     bool in_trouble; /* and that was told */
+    bool unread;     /* it cannot be read now */
+    struct unread_log *why; /* ... to be shown; NULL = there are too many. Freed as the above */
 };
 
 /* A new reader will begin at the marks, which stand before this. */

@@ -86,6 +86,13 @@ struct readers_view {
     char trouble[200];        /* of the reader, "" = none */
 };
 
+/* A file of it that cannot be read. */
+struct unread_log {
+    char path[LOG_PATH_LEN]; /* too long ones begin with "..." */
+    char why[256];
+};
+typedef void unread_log_fn(void *ctx, const struct unread_log *log);
+
 struct readers_counts {
     uint32_t running, hung, on_nodes; /* now; on_nodes: of those that are running */
     uint32_t unread;                  /* jobs that run, and whose logs nobody reads now */
@@ -128,6 +135,8 @@ void readers_node_up(struct readers *r, const char *node);
 
 /* -ENOENT: the job is not followed. */
 int readers_look(const struct readers *r, const char *job, struct readers_view *ret);
+/* Calls fn for the first of its files that cannot be read; how many there are. */
+uint32_t readers_unread(const struct readers *r, const char *job, unread_log_fn *fn, void *ctx);
 
 void readers_counts(const struct readers *r, struct readers_counts *ret);
 

@@ -40,8 +40,10 @@ struct reading *reading_find_at(const struct reading_owner *o, const char *key)
 
 void reading_forget_seen(struct reading *j)
 {
-    VEC_FOREACH (&j->seen, s)
+    VEC_FOREACH (&j->seen, s) {
         free(s->untold);
+        reading_forget_unread(j, s);
+    }
     j->seen.n = 0;
     j->n_named = j->n_troubles = 0;
 }
@@ -177,11 +179,14 @@ static void ask_refused(const struct reading_owner *o)
             ask_again(r->jobs.v[i - 1]);
 }
 
-/* What the reader before this one told will come again, from the marks on. */
+/* What the reader before this one told will come again, from the marks on; and which files cannot
+ * be read here, if it is so. */
 static void expect_repeats(struct reading *j)
 {
-    VEC_FOREACH (&j->seen, s)
+    VEC_FOREACH (&j->seen, s) {
         reader_seen_expect(s);
+        reading_forget_unread(j, s);
+    }
 }
 
 void reading_ask_all(void *ctx)

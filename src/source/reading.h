@@ -35,6 +35,7 @@ struct reading {
     VEC(struct reader_seen) seen; /* by file */
     uint32_t n_named;             /* of them, whose path was told */
     uint32_t n_troubles;          /* how often it was told that one cannot be read */
+    uint32_t n_unread, n_shown;   /* that cannot now; of which it is kept which and why */
     struct reader_rate signals;
 };
 
@@ -84,6 +85,13 @@ void reading_ask_all(void *ctx);           /* of a reader that knows nothing yet
 /* Who waits is told whether it is read. */
 void reading_tell_read(struct reading *j);
 void reading_tell_all(void *ctx); /* that are of this owner */
+
+/* The end of the path, in LOG_PATH_LEN bytes. */
+char *reading_shorten(const char *path);
+
+/* reading_unread.c: the file can be read, or cannot, as its reader says. */
+void reading_note_file(struct reading *j, struct reader_seen *s, const struct reader_file *f);
+void reading_forget_unread(struct reading *j, struct reader_seen *s);
 
 /* node: NULL or "" = on this host. NULL when the loop refuses, or too many run on nodes. */
 struct reading_owner *reading_owner_get(struct readers *r, uid_t uid, gid_t gid, const char *node);

@@ -82,7 +82,7 @@ static void tell_name(struct reading *j, struct reader_seen *seen, const struct 
 }
 
 /* The end of a path says more than its beginning. */
-static char *shorten(const char *path)
+char *reading_shorten(const char *path)
 {
     size_t len = strlen(path);
     const char *end = path;
@@ -108,7 +108,7 @@ static void tell_trouble(struct reading *j, struct reader_seen *seen, uint32_t n
         return;
     j->n_troubles += trouble;
     seen->in_trouble = trouble;
-    path = shorten(f->path);
+    path = reading_shorten(f->path);
     r->handlers.named(r->ctx, j->key, j->attempt, number, path, f->trouble);
 }
 
@@ -151,8 +151,9 @@ static void take_file(struct reading *j, const json_t *t)
         seen->path = hash;
         seen->in_trouble = false;
         free(seen->untold);
-        seen->untold = shorten(f.path);
+        seen->untold = reading_shorten(f.path);
     }
+    reading_note_file(j, seen, &f);
     if (*f.trouble && !may_complain(j->owner))
         return;
     j->nowhere &= *f.trouble != '\0';

@@ -300,8 +300,11 @@ def test_explain_names_the_log_that_is_not_read(open_path, world, reknit):
         told = daemon.until(f"/v1/jobs/{key}/events?kind=log-named", lambda a: a["events"])["events"]
         assert [(e["log"]["path"], e["log"]["trouble"]) for e in told] == [(str(shared / "other.out"), why)]
         env = {**os.environ, "REKNIT_SOCKET": str(daemon.socket)}
-        assert f"its log {shared}/other.out is not read: {why}" in " ".join(reknit("explain", job, env=env).stdout.split())
+        said = " ".join(reknit("explain", job, env=env).stdout.split())
+        assert f"its log {shared}/other.out is not read: {why}" in said
+        assert f"logs read on reknitd's host; {shared}/other.out is not read: {why}" in said
         run = json.loads(reknit("explain", "--format", "json", job, env=env).stdout)
+        assert run["now"]["unread_logs"] == [{"path": f"{shared}/other.out", "why": why}]
         assert [e["log"]["trouble"] for e in run["attempts"][0]["events"] if e["kind"] == "log-named"] == [why]
         daemon.stop()
 

@@ -264,6 +264,18 @@ static void tell_left(struct played *p, const char *path)
     tell(p, text);
 }
 
+static void count_unread(void *ctx, const struct unread_log *log)
+{
+    ++*(unsigned *)ctx;
+}
+
+static bool so_many_are_unread(const struct world *w, uint32_t n, unsigned shown)
+{
+    unsigned are_shown = 0;
+
+    return readers_unread(w->readers, JOB, count_unread, &are_shown) == n && are_shown == shown;
+}
+
 static void test_what_a_node_read_the_next_goes_on_with(void **state)
 {
     struct world w;
@@ -279,8 +291,10 @@ static void test_what_a_node_read_the_next_goes_on_with(void **state)
     tell_signal(&first, 0, 10);
     TELL(&first, "{\"kind\":\"marks\"," ABOUT ",\"marks\":[{\"file\":0,\"path\":\"/logs/a\","
                  "\"ino\":5,\"offset\":11,\"line\":2,\"print\":\"\"}]}");
+    TELL(&first, "{\"kind\":\"file\"," ABOUT ",\"file\":1,\"path\":\"/b\",\"trouble\":\"away\"}");
     tell_signal(&first, 0, 20);
     UNTIL(w.files.n == 2, turn(&w));
+    assert_true(so_many_are_unread(&w, 1, 1));
     assert_int_equal(readers_look(w.readers, JOB, &view), 0);
     assert_string_equal(view.node, "n1");
     assert_true(view.running);
@@ -295,6 +309,7 @@ static void test_what_a_node_read_the_next_goes_on_with(void **state)
     second = play(&w);
     assert_string_equal(second.node, "n2");
     assert_non_null(strstr(expect(&second, "\"follow\""), "\"offset\":11"));
+    assert_true(so_many_are_unread(&w, 0, 0)); /* that was said of another place */
     TELL(&second, "{\"kind\":\"file\"," ABOUT ",\"file\":0,\"path\":\"/logs/a\",\"trouble\":null}");
     tell_signal(&second, 0, 20); /* once more */
     tell_signal(&second, 0, 30);
@@ -335,6 +350,48 @@ static void test_of_a_file_that_cannot_be_read_it_is_told_why(void **state)
     tell_file(&p, 2, "null");
     UNTIL(strcmp(w.told, "2 /logs/2: read") == 0, turn(&w));
     assert_int_equal(w.n_told, 2 + 1 + 14 + 1); /* 16 of them, and two that can */
+    close(p.fd);
+    end(&w);
+}
+
+static void add_unread(void *ctx, const struct unread_log *log)
+{
+    strbuf_addf(ctx, "%s: %s\n", log->path, log->why);
+}
+
+/* Which files cannot be read now; and how many, when that is another number than are shown. */
+static bool unread_are(const struct world *w, const char *expected)
+{
+    _cleanup_strbuf_ struct strbuf b = {0};
+    uint32_t n = readers_unread(w->readers, JOB, add_unread, &b);
+
+    if (n != str_count(strbuf_str(&b), b.len, '\n'))
+        strbuf_addf(&b, "of %u\n", (unsigned)n);
+    return streq(strbuf_str(&b), expected);
+}
+
+static void test_which_files_cannot_be_read_is_known_as_long_as_it_is_so(void **state)
+{
+    struct world w;
+    struct played p;
+
+    p = begin_at_home(&w);
+    tell_file(&p, 0, "null");
+    tell_file(&p, 1, "\"Permission denied\"");
+    tell_file(&p, 2, "\"it is no\\nfile\"");
+    UNTIL(unread_are(&w, "/logs/1: Permission denied\n/logs/2: it is no file\n"), turn(&w));
+    tell_file(&p, 2, "\"Permission denied\"");
+    tell_file(&p, 1, "null");
+    UNTIL(unread_are(&w, "/logs/2: Permission denied\n"), turn(&w));
+    for (unsigned i = 3; i < 23; i++) /* more than are shown */
+        tell_file(&p, i, "\"gone\"");
+    tell_file(&p, 2, "null");
+    UNTIL(so_many_are_unread(&w, 20, 15), turn(&w));
+    for (unsigned i = 3; i < 22; i++)
+        tell_file(&p, i, "null");
+    UNTIL(unread_are(&w, "of 1\n"), turn(&w));
+    tell_file(&p, 22, "\"gone\"");
+    UNTIL(unread_are(&w, "/logs/22: gone\n"), turn(&w));
     close(p.fd);
     end(&w);
 }
@@ -521,6 +578,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_node_read_the_next_goes_on_with),
         cmocka_unit_test(test_of_a_file_that_cannot_be_read_it_is_told_why),
+        cmocka_unit_test(test_which_files_cannot_be_read_is_known_as_long_as_it_is_so),
         cmocka_unit_test(test_files_go_to_who_told_of_them),
         cmocka_unit_test(test_a_shared_file_is_read_once),
         cmocka_unit_test(test_the_next_attempt_is_read_on_its_own_nodes),
