@@ -95,7 +95,8 @@ static void print_line(FILE *f, const struct line *line)
         fprintf(f, "%-10s %u such lines\n", "stands for", line->repeats);
 }
 
-static void print_entry(FILE *f, const struct entry *e, const struct signal *s)
+static void print_entry(FILE *f, const struct entry *e, const struct signal *s,
+                        enum isolation isolation)
 {
     fprintf(f, "    role %s", role_name(s->role));
     if (s->cause != CAUSE_NONE)
@@ -104,6 +105,8 @@ static void print_entry(FILE *f, const struct entry *e, const struct signal *s)
         fprintf(f, ", blames the %s", blame_name(s->blame));
     if (s->advice != ADVICE_NONE)
         fprintf(f, ", advice %s", advice_name(s->advice));
+    if (isolation >= 0)
+        fprintf(f, ", isolation %s", isolation_name(isolation));
     fprintf(f, "\n    %s:%u", e->file, e->line);
     if (e->replaced)
         fprintf(f, ", replaces %s:%u", e->replaced->file, e->replaced->line);
@@ -133,6 +136,7 @@ static void print_hit(FILE *f, struct matcher *m, const struct reading *r,
 {
     struct signal s = signal_of(m, r, hit);
     const char *how = silenced_how(hit);
+    int32_t code;
 
     if (!how)
         fprintf(f, "\n%s: speaks\n", s.signature);
@@ -140,7 +144,7 @@ static void print_hit(FILE *f, struct matcher *m, const struct reading *r,
         fprintf(f, "\n%s: silent, %s %s\n", s.signature, how, hit->dropped_by->id);
     else
         fprintf(f, "\n%s: silent, the line %s\n", s.signature, how);
-    print_entry(f, hit->entry, &s);
+    print_entry(f, hit->entry, &s, facts_isolation(matcher_catalog(m), hit, &code));
     fprintf(f, "    pattern %s\n", hit->pattern);
     fprintf(f, "    matches \"%s\"\n", shown(r->line.text + hit->start, hit->end - hit->start));
     print_fields(f, hit);
@@ -183,6 +187,8 @@ static json_t *make_hit(struct matcher *m, const struct reading *r, const struct
 {
     struct signal s = signal_of(m, r, hit);
     const char *how = silenced_how(hit);
+    int32_t code;
+    const char *isolation = isolation_name(facts_isolation(matcher_catalog(m), hit, &code));
     json_t *o = json_pack("{s:s, s:b, s:s, s:s, s:s, s:s, s:f, s:s, s:s, s:i, s:s}", "signature",
                           s.signature, "speaks", !how, "role", role_name(s.role), "cause",
                           cause_name(s.cause), "blame", blame_name(s.blame), "advice",
@@ -191,6 +197,7 @@ static json_t *make_hit(struct matcher *m, const struct reading *r, const struct
                           (int)hit->entry->line, "pattern", hit->pattern);
 
     json_object_set_new(o, "text", text_or_null(r->line.text + hit->start, hit->end - hit->start));
+    json_object_set_new(o, "isolation", isolation ? json_string(isolation) : json_null());
     json_object_set_new(o, "fields", make_fields(hit));
     json_object_set_new(o, "silenced_by",
                         hit->dropped_by ? json_string(hit->dropped_by->id) : json_null());

@@ -32,7 +32,7 @@ struct raw_examples {
 struct raw_signature {
     char *id, *layer, *role, *cause, *blame, *advice, *phase, *edge, *source, *clears;
     int *confidence;
-    char *skipped, *hang, *straggler;
+    char *skipped, *hang, *straggler, *isolation;
     char **patterns, **fields, **yields_to, **hides;
     unsigned patterns_count, fields_count, yields_to_count, hides_count;
     struct raw_examples examples;
@@ -40,7 +40,7 @@ struct raw_signature {
 
 struct raw_xid {
     int code;
-    char *name, *role, *cause, *blame, *advice;
+    char *name, *role, *cause, *blame, *advice, *isolation;
     int *confidence;
 };
 
@@ -103,6 +103,7 @@ static const cyaml_schema_field_t signature_fields[] = {
     TEXT("skipped", skipped),
     TEXT("hang", hang),
     TEXT("straggler", straggler),
+    TEXT("isolation", isolation),
     LIST("patterns", patterns),
     LIST("fields", fields),
     LIST("yields_to", yields_to),
@@ -120,6 +121,7 @@ static const cyaml_schema_field_t xid_fields[] = {
     TEXT("cause", cause),
     TEXT("blame", blame),
     TEXT("advice", advice),
+    TEXT("isolation", isolation),
     CYAML_FIELD_INT_PTR("confidence", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, S, confidence),
     CYAML_FIELD_END,
 };
@@ -246,6 +248,7 @@ WORDS(blame, enum blame)
 WORDS(advice, enum advice)
 WORDS(phase, enum phase)
 WORDS(edge, enum edge)
+WORDS(isolation, enum isolation)
 
 static const char *flag_word(int i)
 {
@@ -318,6 +321,21 @@ static int parse_common(const struct place *p, const struct raw_signature *raw, 
     return 0;
 }
 
+/* What a witness on the node tells of, who reads nothing but the kernel's log. */
+static int parse_isolation(const struct place *p, const char *word, struct entry *e)
+{
+    int isolation, r;
+
+    r = parse_word(p, "isolation", word, isolation_word, ISOLATION_INVALID, &isolation);
+    if (r < 0)
+        return r;
+    e->isolation = (enum isolation)isolation;
+    if (word && (e->layer != LAYER_KERNEL || e->role > ROLE_CONFIRM))
+        return complain(p, "`isolation:` belongs to root, symptom, cascade and confirm of the "
+                           "layer kernel");
+    return 0;
+}
+
 static int check_id(const struct place *p)
 {
     if (p->id[0] == '\0' || strlen(p->id) >= SIGNATURE_MAX)
@@ -369,7 +387,8 @@ static int add_signature(struct catalog *c, const struct origin *o, const struct
     };
     int r;
 
-    if ((r = check_id(&p)) < 0 || (r = parse_common(&p, raw, &e)) < 0)
+    if ((r = check_id(&p)) < 0 || (r = parse_common(&p, raw, &e)) < 0 ||
+        (r = parse_isolation(&p, raw->isolation, &e)) < 0)
         return r;
     STR_COPY(e.id, raw->id);
     if (e.patterns.n == 0)
@@ -382,9 +401,10 @@ static int add_signature(struct catalog *c, const struct origin *o, const struct
 static int add_xid(struct catalog *c, const struct origin *o, const struct raw_xid *raw,
                    unsigned line, struct err *err)
 {
-    char id[32];
+    char id[32], xid_layer[] = "kernel";
     struct place p = {.file = o->name, .line = line, .id = id, .e = err};
     struct raw_signature as_signature = {
+        .layer = xid_layer,
         .role = raw->role,
         .cause = raw->cause,
         .blame = raw->blame,
@@ -397,6 +417,8 @@ static int add_xid(struct catalog *c, const struct origin *o, const struct raw_x
 
     snprintf(id, sizeof(id), "xid %d", raw->code);
     r = parse_common(&p, &as_signature, &e);
+    if (r == 0)
+        r = parse_isolation(&p, raw->isolation, &e);
     if (r < 0)
         return r;
     x = (struct xid_entry){.code = raw->code,
@@ -405,6 +427,7 @@ static int add_xid(struct catalog *c, const struct origin *o, const struct raw_x
                            .blame = e.blame,
                            .advice = e.advice,
                            .confidence = e.confidence,
+                           .isolation = e.isolation,
                            .name = raw->name ? raw->name : ""};
     for (size_t i = 0; i < c->xids.n; i++) {
         if (c->xids.v[i].code != x.code)

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "core/model/signal.h"
+#include "core/model/node.h"
 
 #define CATALOG_SITE_DIR "/etc/reknit/catalog.d"
 
@@ -23,14 +23,16 @@ struct entry {
     enum role role;
     enum cause cause;
     enum blame blame;
-    enum advice advice; /* ADVICE_NONE: what the cause implies */
-    int32_t confidence; /* percent */
-    enum phase phase;   /* role phase */
-    enum edge edge;     /* roles phase and checkpoint */
-    bool skipped;       /* role progress: the optimizer left the update out */
-    bool hang;          /* the line tells of waiting, not of dying */
-    bool straggler;     /* ... of being slow */
-    const char *clears; /* role noise: id or family whose trouble is over, "" none */
+    enum advice advice;       /* ADVICE_NONE: what the cause implies */
+    int32_t confidence;       /* percent */
+    enum isolation isolation; /* of a failure of layer kernel: what it asks for about its node;
+                                 ISOLATION_INVALID: it is no fact about one */
+    enum phase phase;         /* role phase */
+    enum edge edge;           /* roles phase and checkpoint */
+    bool skipped;             /* role progress: the optimizer left the update out */
+    bool hang;                /* the line tells of waiting, not of dying */
+    bool straggler;           /* ... of being slow */
+    const char *clears;       /* role noise: id or family whose trouble is over, "" none */
     struct string_list patterns;
     struct string_list fields;                    /* for values only */
     struct string_list yields_to, hides;          /* ids, families, "*" */
@@ -49,6 +51,7 @@ struct xid_entry {
     enum blame blame;
     enum advice advice;
     int32_t confidence;
+    enum isolation isolation; /* as above */
     const char *name;
 };
 

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "extract/facts.h"
+#include "extract/kernel_line.h"
 #include "extract/line.h"
 #include "extract/pattern.h"
 
@@ -236,6 +237,20 @@ static void check_speaks(struct check *k, const struct line_hit *own)
     }
 }
 
+/* What acts on a node must be told apart from what others have the kernel say. */
+static void check_vouches(struct check *k, const struct line_hit *own)
+{
+    int32_t code;
+
+    if (facts_isolation(matcher_catalog(k->m), own, &code) < ISOLATION_EXCLUDE ||
+        kernel_line_vouches(k->line.text, own->start, own->end))
+        return;
+    fault(k,
+          "acts on nodes, but '%s' may be anybody's words: begin the pattern where the record "
+          "does, or behind names of subsystems and devices, and with %d bytes at least",
+          k->example, KERNEL_WORDS_MIN);
+}
+
 /* A root of another cause speaks on an example of the entry being tested. */
 static void share_example(struct check *k, const struct entry *with)
 {
@@ -259,6 +274,7 @@ static void check_match(struct check *k, unsigned i)
         return;
     }
     check_speaks(k, own);
+    check_vouches(k, own);
     if (i < k->entry->captures.n)
         check_captures(k, own, k->entry->captures.v[i]);
     for (size_t j = 0; j < k->n; j++)

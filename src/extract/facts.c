@@ -367,6 +367,23 @@ static void judge_xid(const struct catalog *c, const struct line_hit *hit, struc
     s->confidence = x ? x->confidence : 50;
 }
 
+static int32_t read_code(const struct capture *c)
+{
+    int64_t v = read_integer(c);
+
+    return v > 0 && v <= INT32_MAX ? (int32_t)v : 0;
+}
+
+enum isolation facts_isolation(const struct catalog *c, const struct line_hit *hit,
+                               int32_t *ret_code)
+{
+    int32_t xid = read_code(&hit->fields[FIELD_XID]);
+    const struct xid_entry *x = catalog_xid(c, xid);
+
+    *ret_code = xid > 0 ? xid : read_code(&hit->fields[FIELD_SXID]);
+    return xid > 0 && x ? x->isolation : hit->entry->isolation;
+}
+
 /* The end of a UTF-8 sequence that is cut at s[from]. */
 static size_t skip_continuation(const char *s, size_t from, size_t len)
 {

@@ -11,6 +11,11 @@
 struct signal facts_from_hit(const struct catalog *c, const struct line_hit *hit,
                              const struct line *line, enum provenance provenance);
 
+/* What the hit asks for about its node, by its entry or its code: ISOLATION_INVALID: nothing, it is
+ * no fact about one. *ret_code: of the Xid or SXid, 0 = it has none. */
+enum isolation facts_isolation(const struct catalog *c, const struct line_hit *hit,
+                               int32_t *ret_code);
+
 /* Fills text and message: the line, or the part around the match when it is longer than keep. */
 void facts_text(struct signal *s, const struct line *line, size_t match, size_t keep);
 

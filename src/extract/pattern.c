@@ -27,6 +27,7 @@ static const char *const field_names[FIELD_MAX] = {
     [FIELD_TASKS] = "tasks",
     [FIELD_NODES] = "nodes",
     [FIELD_XID] = "xid",
+    [FIELD_SXID] = "sxid",
     [FIELD_STEP] = "step",
     [FIELD_TOTAL] = "total",
     [FIELD_SECONDS] = "seconds",

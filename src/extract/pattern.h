@@ -21,6 +21,7 @@ enum field {
     FIELD_TASKS,
     FIELD_NODES,
     FIELD_XID,
+    FIELD_SXID,
     FIELD_STEP,
     FIELD_TOTAL,
     FIELD_SECONDS,

@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "extract/check.h"
+#include "extract/facts.h"
 #include "extract/scanner.h"
 
 #include <string.h>
@@ -85,6 +86,10 @@ static void faults_are_found(void **state)
         {ENTRY("a.x", "fields: ['x(?=y)'], "), "'x(?=y)' has lookaround"},
         {ENTRY("a.x", "fields: ['(?<!z)x'], "), "has lookaround"},
         {ENTRY("a.x", "fields: ['(?>x)'], "), "an atomic group"},
+        {"  - {id: a.x, layer: kernel, role: root, cause: storage, isolation: drain, "
+         "patterns: [filesystem on fire now], examples: {match: "
+         "[python says in a file that filesystem on fire now]}}\n",
+         "may be anybody's words"},
         {ENTRY("a.x", "fields: ['(x)\\1'], "), "a back reference"},
         {ENTRY("a.x", "fields: ['x++'], "), "a possessive quantifier"},
         {ENTRY("a.x", "fields: ['[(?=\\]\\1++][[:alpha:]]\\(?=(?<node>x+)(?i:y)'], "), NULL},
@@ -120,6 +125,59 @@ static void an_xid_is_told_once(void **state)
     assert_int_equal(catalog_load_text("t.yaml", text, sizeof(text) - 1, &c, &e), -EINVAL);
     assert_non_null(strstr(e.text, "t.yaml"));
     assert_non_null(strstr(e.text, "xid 79: the code is used already"));
+}
+
+static enum isolation isolation_of(struct matcher *m, const char *line, int32_t *ret_code)
+{
+    struct line_hit hits[LINE_HITS_MAX];
+    size_t n = matcher_line(m, line, strlen(line), hits);
+
+    for (size_t i = 0; i < n; i++)
+        if (hit_silence(&hits[i], false) == SILENCE_NONE)
+            return facts_isolation(matcher_catalog(m), &hits[i], ret_code);
+    fail_msg("nobody speaks on '%s'", line);
+    return ISOLATION_INVALID;
+}
+
+#define XID(rest) "NVRM: Xid (PCI:0000:9b:00): " rest
+
+/* What lines of the kernel ask for about their node. */
+static void a_line_asks_for_isolation(void **state)
+{
+    static const struct {
+        const char *line;
+        int32_t code;
+        enum isolation isolation;
+    } lines[] = {
+        {XID("79, pid=7, name=a, GPU has fallen off the bus."), 79, ISOLATION_REBOOT},
+        {XID("48, pid=7, name=a, channel 0x5"), 48, ISOLATION_RESET},
+        {XID("63, pid=7, name=a, Row Remapper: New row marked for remapping"), 63, ISOLATION_NONE},
+        {XID("94, pid=7, name=a, Contained"), 94, ISOLATION_EXCLUDE},
+        {XID("95, pid=7, name=a, Uncontained"), 95, ISOLATION_RESET},
+        {XID("31, pid=7, name=a, MMU Fault"), 31, ISOLATION_REPEATED},
+        {XID("13, pid=7, name=a, Graphics Exception"), 13, ISOLATION_REPEATED},
+        {XID("45, pid=7, name=a, Ch 00000010"), 45, ISOLATION_NONE},
+        {XID("119, pid=7, name=a, Timeout after 6s"), 119, ISOLATION_RESET},
+        {XID("121, C2C Link corrected error"), 121, ISOLATION_NONE},
+        {XID("999, of tomorrow"), 999, ISOLATION_NONE},
+        {XID("37, pid=7, name=a, of firmware"), 37, ISOLATION_INVALID},
+        {"nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30", 20034,
+         ISOLATION_REBOOT},
+        {"nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal", 12028, ISOLATION_NONE},
+        {"EXT4-fs (nvme0n1p2): Remounting filesystem read-only", 0, ISOLATION_DRAIN},
+        {"EXT4-fs (loop3): Remounting filesystem read-only", 0, ISOLATION_NONE},
+        {"nfs: server 10.1.1.5 not responding, still trying", 0, ISOLATION_NONE},
+        {"RuntimeError: CUDA error: uncorrectable ECC error", 0, ISOLATION_INVALID},
+    };
+    _cleanup_(catalog_freep) struct catalog *c = NULL;
+    _cleanup_(matcher_freep) struct matcher *m = builtin_matcher(&c);
+    int32_t code;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        if (isolation_of(m, lines[i].line, &code) != lines[i].isolation || code != lines[i].code)
+            fail_msg("%s", lines[i].line);
+    }
 }
 
 static void a_log_gives_signals_with_place_and_facts(void **state)
@@ -180,6 +238,7 @@ int main(void)
         cmocka_unit_test(builtin_entries_agree_with_their_examples),
         cmocka_unit_test(faults_are_found),
         cmocka_unit_test(an_xid_is_told_once),
+        cmocka_unit_test(a_line_asks_for_isolation),
         cmocka_unit_test(a_log_gives_signals_with_place_and_facts),
         cmocka_unit_test(a_driver_names_its_device),
     };
