@@ -7,10 +7,13 @@ reknitd and all that belongs to it run there too.
 
 import json
 import pathlib
+import shutil
 import signal
 import sys
 
-from . import TRAINER, Cluster, missing
+from . import TRAINER, Cluster, await_true, missing
+
+PROGRAMS = ("reknitd", "reknit-slurm", "reknit-reader", "reknit-spawner", "reknit-seal", "reknit-agent", "reknit-post")
 
 TEXT = """
 A Slurm cluster of {count} nodes runs until you press Ctrl-C here. In another shell, as root:
@@ -20,9 +23,9 @@ A Slurm cluster of {count} nodes runs until you press Ctrl-C here. In another sh
   cd {work}
   srun -N4 bash -c 'echo rank $SLURM_PROCID on $SLURMD_NODENAME'
 
-A job that trains (steps, checkpoints; --help tells more), and what can happen to it:
+A user's job that trains (steps, checkpoints; --help tells more), and what can happen to it:
 
-  sbatch -N4 -n4 --open-mode=append -o train.out --wrap 'srun -K {trainer} --dir {work}/train --steps 10000'
+  runuser -u nobody -- sbatch -N4 -n4 --open-mode=append -o train.out --wrap 'srun -K {trainer} --dir {work}/train --steps 10000'
   tail -F train.out
   scontrol update nodename=n2 state=down reason=test     # resume brings it back
   scontrol requeue JOBID
@@ -31,7 +34,8 @@ The daemons' logs are in {dir}/log.
 """
 
 WITH_REKNIT = """
-Reknit runs on it and acts for every job of partition main: reknitd, the plugin, and an agent on each node.
+Reknit runs on it and acts for every job of partition main: reknitd, the spawner, the plugin, and an agent on each
+node. Logs are read as the owners of jobs, as everywhere; those of root's jobs are not.
 
   export REKNIT_SOCKET={folder}/reknitd.sock PATH=$PATH:{programs}
   pkill -9 -f 'slurm_trainer.*{work}' -n                 # a rank dies: the job goes on from its checkpoint
@@ -45,16 +49,28 @@ Reknit runs on it and acts for every job of partition main: reknitd, the plugin,
 """
 
 
+def copy_for_everybody(paths, folder):
+    """Where the owners of jobs may read them, wherever the build is."""
+    folder.mkdir()
+    for path in paths:
+        shutil.copy2(path, folder)
+    return folder
+
+
 def start_reknit(cluster, programs):
     """Where all that is its own lies."""
     folder = cluster.dir / "reknit"
     folder.mkdir()
-    config = folder / "reknitd.yaml"
+    config, spawner = folder / "reknitd.yaml", folder / "spawner.sock"
+    programs = copy_for_everybody([programs / name for name in PROGRAMS], folder / "bin")
     config.write_text(json.dumps({  # which is YAML too
-        "mode": "act", "opt_in": True, "state_dir": str(folder / "state"), "spawner": "",
+        "mode": "act", "opt_in": True, "state_dir": str(folder / "state"), "spawner": str(spawner),
         "api": {"socket": str(folder / "reknitd.sock")},
         "agents": {"listen": cluster.agents_address, "munge_socket": str(cluster.munge_socket)},
     }))
+    cluster.start_daemon("spawner", [programs / "reknit-spawner", "--socket", spawner, "--user", "root",
+                                     "--slurm-user", "root", "--slurm-conf", cluster.conf])
+    await_true(lambda: f"the spawner's socket: {cluster.log('spawner')}", spawner.exists, poll=0.02)
     cluster.start_daemon("reknitd", [programs / "reknitd", "--config", config, "--drop-ins", folder / "none"])
     cluster.start_agents(programs / "reknit-agent")
     return folder
@@ -70,8 +86,9 @@ def main():
     plugin = programs / "spank_reknit.so" if programs else None
     plugstack = Cluster.plugin(plugin) if plugin and plugin.exists() else ""
     with Cluster(nodes=int(sys.argv[1]) if len(sys.argv) > 1 else 16, plugstack=plugstack) as cluster:
+        trainer = copy_for_everybody([TRAINER, TRAINER.with_name("trainer.py")], cluster.dir / "trainer") / TRAINER.name
         print(TEXT.format(count=len(cluster.nodes), conf=cluster.conf, work=cluster.work,
-                          dir=cluster.dir, trainer=TRAINER), flush=True)
+                          dir=cluster.dir, trainer=trainer), flush=True)
         if programs:
             folder = start_reknit(cluster, programs)
             print(WITH_REKNIT.format(work=cluster.work, dir=cluster.dir, programs=programs, folder=folder), flush=True)
