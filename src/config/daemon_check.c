@@ -78,6 +78,9 @@ static int check_counts(const struct daemon_config *c, const struct fault *f)
         {"brakes.storm_jobs", b->storm_jobs, 0, DEEDS_MAX},
         {"brakes.storm_per_minute", b->storm_per_minute, 1, DEEDS_MAX},
         {"max_excluded", c->max_excluded, 0, 100},
+        {"nodes.max_drained", c->nodes.max_drained, 0, 100},
+        {"nodes.drains_per_hour", c->nodes.drains_per_hour, 0, DEEDS_MAX},
+        {"nodes.breaker_share", c->nodes.breaker_share, 0, 100},
         {"readers.max_processes", c->readers.max_processes, 1, READERS_MAX},
         {"journal.newest", c->journal.newest, 10000, 1000000000},
     };
@@ -177,17 +180,31 @@ static int check_command(const struct fault *f, const char *path, const struct c
     return 0;
 }
 
+static int check_node_command(const struct fault *f, const char *path, const struct command *cmd)
+{
+    int r = check_command(f, path, cmd);
+    bool named = cmd->n == 0;
+
+    for (unsigned i = 1; i < cmd->n; i++)
+        named |= strstr(cmd->argv[i], "{node}") != NULL;
+    if (r == 0 && !named)
+        return wrong(f, path, "no argument holds {node}: the program would not know which");
+    return r;
+}
+
+static int check_nodes(const struct daemon_config *c, const struct fault *f)
+{
+    if (c->nodes.mode == MODE_PROPOSE)
+        return wrong(f, "nodes.mode", "is off, observe or act: nobody is asked about a node");
+    return 0;
+}
+
 static int check_commands(const struct daemon_config *c, const struct fault *f)
 {
     int r = check_command(f, "adapter.command", &c->adapter.command);
-    bool named = c->fence.n == 0;
 
-    r = r < 0 ? r : check_command(f, "fence", &c->fence);
-    for (unsigned i = 1; i < c->fence.n; i++)
-        named |= strstr(c->fence.argv[i], "{node}") != NULL;
-    if (r == 0 && !named)
-        return wrong(f, "fence", "no argument holds {node}: the program would not know which");
-    return r;
+    r = r < 0 ? r : check_node_command(f, "fence", &c->fence);
+    return r < 0 ? r : check_node_command(f, "nodes.check", &c->nodes.check);
 }
 
 static bool is_name(const char *s, const char *more)
@@ -225,7 +242,7 @@ static int check_names(const struct daemon_config *c, const struct fault *f)
 int daemon_values_check(const struct daemon_config *c, char *ret_path, size_t size, struct err *e)
 {
     static int (*const checks[])(const struct daemon_config *c, const struct fault *f) = {
-        check_times, check_counts, check_paths, check_url, check_commands, check_names,
+        check_times, check_counts, check_paths, check_url, check_commands, check_names, check_nodes,
     };
     const struct fault f = {ret_path, size, e};
     int r = 0;

@@ -50,6 +50,7 @@ static const struct daemon_config built_in = {
             .exclusion_life = USEC_PER_DAY,
         },
     .max_excluded = 10,
+    .nodes = {.mode = MODE_OBSERVE, .max_drained = 5, .drains_per_hour = 4, .breaker_share = 10},
     .webhook = {.mode = MODE_PROPOSE},
     .journal = {.keep = 30 * USEC_PER_DAY, .detail = USEC_PER_DAY, .newest = 200000},
     .readers = {.max_processes = 512, .stall = 30 * USEC_PER_SEC},

@@ -101,6 +101,13 @@ struct daemon_config {
         enum mode mode;                /* decisions in this mode or above are told */
         bool exposed;                  /* everybody can read the file that has the URL */
     } webhook;
+    struct {
+        enum mode mode;       /* never PROPOSE */
+        uint32_t max_drained; /* percent of the cluster's nodes, by us, at once */
+        uint32_t drains_per_hour;
+        uint32_t breaker_share; /* percent of them that one rule may convict within an hour */
+        struct command check;   /* "{node}" in it is the node; status 0: well, 1: not well */
+    } nodes;
     struct brakes brakes;
     uint32_t max_excluded; /* percent of the cluster's nodes, all exclusions together */
     struct {

@@ -85,6 +85,12 @@ static const char *place_word(int i)
     X(brakes, early_start, KEY_TIME, NULL)                                                         \
     X(brakes, exclusion_life, KEY_TIME, NULL)
 
+#define NODES_KEYS(X)                                                                              \
+    X(nodes, mode, KEY_WORD, mode_word)                                                            \
+    X(nodes, max_drained, KEY_COUNT, NULL)                                                         \
+    X(nodes, drains_per_hour, KEY_COUNT, NULL)                                                     \
+    X(nodes, breaker_share, KEY_COUNT, NULL)
+
 #define READERS_KEYS(X)                                                                            \
     X(readers, max_processes, KEY_COUNT, NULL)                                                     \
     X(readers, stall, KEY_TIME, NULL)                                                              \
@@ -118,6 +124,7 @@ INDICES(api, API_KEYS);
 INDICES(agents, AGENTS_KEYS);
 INDICES(webhook, WEBHOOK_KEYS);
 INDICES(brakes, BRAKES_KEYS);
+INDICES(nodes, NODES_KEYS);
 INDICES(readers, READERS_KEYS);
 INDICES(journal, JOURNAL_KEYS);
 INDICES(rule, RULE_KEYS);
@@ -138,6 +145,7 @@ static const struct key api_rows[] = {API_KEYS(AS_PART_ROW)};
 static const struct key agents_rows[] = {AGENTS_KEYS(AS_PART_ROW)};
 static const struct key webhook_rows[] = {WEBHOOK_KEYS(AS_PART_ROW)};
 static const struct key brakes_rows[] = {BRAKES_KEYS(AS_PART_ROW)};
+static const struct key nodes_rows[] = {NODES_KEYS(AS_PART_ROW)};
 static const struct key readers_rows[] = {READERS_KEYS(AS_PART_ROW)};
 static const struct key journal_rows[] = {JOURNAL_KEYS(AS_PART_ROW)};
 static const struct key rule_rows[] = {RULE_KEYS(AS_RULE_ROW)};
@@ -163,7 +171,7 @@ struct raw_named {
 struct raw_daemon {
     char *v[top_N];
     struct raw_command fence;
-    struct raw_part *adapter, *api, *agents, *webhook, *brakes, *readers, *journal;
+    struct raw_part *adapter, *api, *agents, *webhook, *brakes, *nodes, *readers, *journal;
     struct raw_rule *rules;
     unsigned rules_count;
     struct raw_named *policies;
@@ -171,7 +179,7 @@ struct raw_daemon {
 };
 static_assert((int)brakes_N >= (int)api_N && (int)brakes_N >= (int)agents_N &&
                   (int)brakes_N >= (int)readers_N && (int)brakes_N >= (int)webhook_N &&
-                  (int)brakes_N >= (int)journal_N,
+                  (int)brakes_N >= (int)journal_N && (int)brakes_N >= (int)nodes_N,
               "a part with more keys");
 
 #define OPTIONAL (CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL)
@@ -198,6 +206,8 @@ static const cyaml_schema_field_t api_fields[] = {API_KEYS(AS_PART_FIELD) CYAML_
 static const cyaml_schema_field_t agents_fields[] = {AGENTS_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t webhook_fields[] = {WEBHOOK_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t brakes_fields[] = {BRAKES_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
+static const cyaml_schema_field_t nodes_fields[] = {COMMAND_FIELD("check", raw_part, command), //
+                                                    NODES_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t readers_fields[] = {READERS_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t journal_fields[] = {JOURNAL_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t rule_fields[] = {RULE_KEYS(AS_RULE_FIELD) CYAML_FIELD_END};
@@ -225,6 +235,7 @@ static const cyaml_schema_field_t daemon_fields[] = {
     PART_FIELD(agents),
     PART_FIELD(webhook),
     PART_FIELD(brakes),
+    PART_FIELD(nodes),
     PART_FIELD(readers),
     PART_FIELD(journal),
     CYAML_FIELD_SEQUENCE("rules", OPTIONAL | CYAML_FLAG_POINTER_NULL, struct raw_daemon, rules,
@@ -282,6 +293,9 @@ static int read_parts(const struct source *s, const struct raw_daemon *raw, stru
     r = r < 0 ? r : READ(agents);
     r = r < 0 ? r : READ(webhook);
     r = r < 0 ? r : READ(brakes);
+    r = r < 0 ? r : READ(nodes);
+    if (r == 0 && raw->nodes)
+        r = read_command(s, "nodes.check", &raw->nodes->command, &c->nodes.check);
     r = r < 0 ? r : READ(readers);
     return r < 0 ? r : READ(journal);
 #undef READ
@@ -463,6 +477,8 @@ void daemon_config_format(const struct daemon_config *c, struct strbuf *out)
     WRITE(agents);
     WRITE(webhook);
     WRITE(brakes);
+    WRITE(nodes);
+    write_command(out, "  check", &c->nodes.check);
     WRITE(readers);
     WRITE(journal);
 #undef WRITE

@@ -294,6 +294,10 @@ void act_on_intent(struct daemon *d, const struct event *intent)
 
     if (sched_watch_defer(d->sched, intent))
         return;
+    if (event_is_of_nodes(intent)) {
+        isolate_act(d, intent);
+        return;
+    }
     if (is_forbidden(d, intent)) {
         act_report(d, intent, OUTCOME_VOID, "it is not wanted any more");
         sched_watch_poke(d->sched);

@@ -38,8 +38,27 @@ static void say_decision(const struct event *e)
              action_name(d->action), d->rule, mode_name(d->mode), d->why);
 }
 
+static void say_of_node(const struct event *e)
+{
+    const struct node_verdict *v = &e->node_verdict;
+
+    if (e->kind == EVENT_NODE_VERDICT && v->node[0] == '\0')
+        log_warning("nodes, %s: %s", v->signature[0] ? v->signature : v->rule, v->why);
+    else if (e->kind == EVENT_NODE_VERDICT)
+        log_info("node %s: %s by the rule '%s': %s", v->node, isolation_name(v->isolation), v->rule,
+                 v->why);
+    else if (e->kind == EVENT_INTENT)
+        log_info("node %s: asks for %s", e->intended.nodes[0], intent_name(e->intended.intent));
+    else if (e->kind == EVENT_RESULT && e->result.outcome != OUTCOME_DONE)
+        log_info("nodes: that is %s: %s", outcome_name(e->result.outcome), e->result.detail);
+}
+
 static void say(const struct event *e)
 {
+    if (event_is_of_nodes(e)) {
+        say_of_node(e);
+        return;
+    }
     switch (e->kind) {
     case EVENT_VERDICT:
         log_info("%s, attempt %" PRIu32 ": %s, %s, %d %%: %s", e->job, e->attempt,
@@ -232,6 +251,7 @@ void daemon_tell_brakes(struct daemon *d)
 static void tell_config(struct daemon *d)
 {
     daemon_tell_brakes(d);
+    isolate_tell_terms(d);
     log_set_level(d->config->log_level);
 }
 

@@ -93,6 +93,13 @@ const char *sched_watch_address(const struct sched_watch *w, const char *node);
 /* As sched_nodes_word(). */
 struct sched_node_word;
 bool sched_watch_word(const struct sched_watch *w, const char *node, struct sched_node_word *ret);
+/* All of them. */
+void sched_watch_each_node(const struct sched_watch *w,
+                           void (*fn)(void *ctx, const char *node,
+                                      const struct sched_node_word *word),
+                           void *ctx);
+/* Something was done to one: look at them soon. */
+void sched_watch_poke_nodes(struct sched_watch *w);
 /* How many nodes the job could run on, without those that are excluded in its record or here; -1:
  * that cannot be told. */
 int sched_watch_usable(const struct sched_watch *w, const struct sched_job *r,
@@ -138,6 +145,18 @@ bool place_has_stranded(const struct daemon *d, const struct sched_job *r);
 uint32_t place_before_all(const struct daemon *d, const struct sched_job *r); /* a priority */
 /* Carries the intent out if it is one of these; r may be NULL. */
 bool place_act(struct daemon *d, const struct sched_job *r, const struct event *intent);
+
+/* site.c: a program of the site, about a node. */
+/* status: -1: it gave no answer; how: in words. Called once, later. */
+typedef void site_answer_fn(void *ctx, int status, const char *how);
+/* name: in words, static. On failure fn is not called. */
+int site_ask(struct daemon *d, const struct command *c, const char *name, const char *node,
+             site_answer_fn *fn, void *ctx);
+
+/* isolate.c: nodes that are sick. */
+void isolate_tell_terms(struct daemon *d);
+void isolate_look(struct daemon *d); /* they were just looked at */
+void isolate_act(struct daemon *d, const struct event *intent);
 
 /* fence.c: asks the site's own program whether a lost node is really gone. */
 void fence_start(struct daemon *d, const struct event *intent);

@@ -54,6 +54,10 @@ static void settle_the_past(struct sched_watch *w)
         VEC_FOREACH (&(*job)->pending, p)
             if (p->seq <= w->past)
                 *VEC_PUSH(&open) = *p;
+    VEC_FOREACH (&m->nodes.list, l)
+        VEC_FOREACH (&(*l)->pending, p)
+            if (p->seq <= w->past)
+                *VEC_PUSH(&open) = *p;
     VEC_FOREACH (&open, p)
         act_report(w->d, p, OUTCOME_UNKNOWN, "reknitd was restarted before it was answered");
     VEC_DONE(&open);
@@ -143,6 +147,7 @@ static void on_nodes(void *ctx, enum adapter_outcome outcome, const json_t *answ
                 answer);
         sched_nodes_take(w->nodes, answer);
         daemon_tell_brakes(w->d); /* a share of the nodes */
+        isolate_look(w->d);
     }
     if (held) {
         take_jobs(w, held);
@@ -369,6 +374,12 @@ void sched_watch_poke(struct sched_watch *w)
         timer_arm(w->timer, w->free_at);
 }
 
+void sched_watch_poke_nodes(struct sched_watch *w)
+{
+    w->of_nodes.asked_at = 0;
+    sched_watch_poke(w);
+}
+
 struct sched_watch *sched_watch_new(struct daemon *d)
 {
     struct sched_watch *w = xnew(struct sched_watch);
@@ -379,6 +390,9 @@ struct sched_watch *sched_watch_new(struct daemon *d)
     w->layouts = layouts_new(d);
     VEC_FOREACH (&pump_model(d->pump)->jobs, job)
         VEC_FOREACH (&(*job)->pending, p)
+            w->past = p->seq > w->past ? p->seq : w->past;
+    VEC_FOREACH (&pump_model(d->pump)->nodes.list, l)
+        VEC_FOREACH (&(*l)->pending, p)
             w->past = p->seq > w->past ? p->seq : w->past;
     if (timer_new(d->event, on_timer, w, &w->timer) < 0)
         return sched_watch_free(w);

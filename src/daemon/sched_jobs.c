@@ -201,6 +201,14 @@ const char *sched_watch_address(const struct sched_watch *w, const char *node)
     return sched_nodes_address(w->nodes, node);
 }
 
+void sched_watch_each_node(const struct sched_watch *w,
+                           void (*fn)(void *ctx, const char *node,
+                                      const struct sched_node_word *word),
+                           void *ctx)
+{
+    sched_nodes_each(w->nodes, fn, ctx);
+}
+
 bool sched_watch_word(const struct sched_watch *w, const char *node, struct sched_node_word *ret)
 {
     return sched_nodes_word(w->nodes, node, ret);

@@ -17,9 +17,9 @@
 struct node {
     char *name, *address;
     char *reason, *who; /* NULL = none is given */
-    int64_t since;
+    int64_t since, booted;
     json_t *partitions; /* array */
-    bool usable, down, silent;
+    bool usable, down, silent, drain;
 };
 
 typedef VEC(struct node) node_vec;
@@ -121,6 +121,8 @@ static bool node_of(const json_t *record, struct node *ret)
         .usable = json_is_true(json_object_get(record, "usable")),
         .down = (state && streq(state, "down")) || lists(flags, "fail"),
         .silent = lists(flags, "not-responding"),
+        .drain = lists(flags, "drain"),
+        .booted = json_integer_value(json_object_get(record, "boot")),
     };
     return true;
 }
@@ -249,18 +251,39 @@ const char *sched_nodes_address(const struct sched_nodes *t, const char *name)
     return n ? n->address : NULL;
 }
 
+static usec_t time_of(int64_t seconds)
+{
+    return seconds > 0 && seconds < EVENT_TIME_MAX / USEC_PER_SEC ? seconds * USEC_PER_SEC : 0;
+}
+
+static struct sched_node_word word_of(const struct node *n)
+{
+    return (struct sched_node_word){.reason = n->reason ? n->reason : "",
+                                    .who = n->who ? n->who : "",
+                                    .since = time_of(n->since),
+                                    .usable = n->usable,
+                                    .drain = n->drain,
+                                    .booted = time_of(n->booted)};
+}
+
 bool sched_nodes_word(const struct sched_nodes *t, const char *name, struct sched_node_word *ret)
 {
     const struct node *n = find(&t->nodes, name);
-    bool sane = n && n->since > 0 && n->since < EVENT_TIME_MAX / USEC_PER_SEC;
 
-    if (!n)
-        return false;
-    *ret = (struct sched_node_word){.reason = n->reason ? n->reason : "",
-                                    .who = n->who ? n->who : "",
-                                    .since = sane ? n->since * USEC_PER_SEC : 0,
-                                    .usable = n->usable};
-    return true;
+    if (n)
+        *ret = word_of(n);
+    return n != NULL;
+}
+
+void sched_nodes_each(const struct sched_nodes *t,
+                      void (*fn)(void *ctx, const char *name, const struct sched_node_word *word),
+                      void *ctx)
+{
+    VEC_FOREACH (&t->nodes, n) {
+        struct sched_node_word word = word_of(n);
+
+        fn(ctx, n->name, &word);
+    }
 }
 
 static bool is_without(const struct intent_facts *without, const char *name)

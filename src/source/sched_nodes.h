@@ -28,8 +28,13 @@ struct sched_node_word {
     const char *reason, *who; /* "" = none is given */
     usec_t since;
     bool usable;
+    bool drain;    /* somebody said that nothing new shall start there */
+    usec_t booted; /* 0 = not known */
 };
 bool sched_nodes_word(const struct sched_nodes *t, const char *name, struct sched_node_word *ret);
+void sched_nodes_each(const struct sched_nodes *t,
+                      void (*fn)(void *ctx, const char *name, const struct sched_node_word *word),
+                      void *ctx);
 /* How many of the partition could be used, without those that are listed; -1: that is not known. */
 int sched_nodes_usable(const struct sched_nodes *t, const char *partition, const json_t *exclude,
                        const struct intent_facts *without);

@@ -86,10 +86,13 @@ static const char everything[] =
     "api: {socket: /tmp/s, listen: '[::]:99', tls_cert: /c, tls_key: /k, token_file: /t, munge: "
     "true}\n"
     "agents: {listen: '10.0.0.1:7', auth: key, key_file: /key, munge_socket: /munge}\n"
-    "webhook: {url: 'https://hooks.example/x', token_file: /w, ca_cert: /c, mode: observe}\n"
+    "webhook: {url: 'https://hooks.example/x', token_file: /w, ca_cert: /c, mode: act}\n"
     "brakes: {actions_per_hour: 1, actions_per_partition_hour: 2, exclusions_per_node_hour: 3, "
     "storm_jobs: 5, storm_window: 6s, storm_per_minute: 7, proposal_life: 20m, early_start: 9s, "
     "exclusion_life: 36h}\nmax_excluded: 4\n"
+    "nodes: {mode: act, max_drained: 3, drains_per_hour: 2, breaker_share: 20, check: "
+    "[/sbin/check, "
+    "'{node}']}\n"
     "readers: {max_processes: 8, stall: 10s, read_at: nodes}\n"
     "journal: {keep: 40d, detail: 2d, newest: 20000}\n"
     "rules:\n"
@@ -183,6 +186,10 @@ static void faults_are_named_with_their_line(void **state)
          "0.0.0.0:6820 or [::]:6820"},
         {"webhook:\n  url: hooks.example\n",
          "d.yaml:2: webhook.url: does not begin with https:// or http://"},
+        {"nodes: {mode: propose}\n",
+         "d.yaml:1: nodes.mode: is off, observe or act: nobody is asked about a node"},
+        {"nodes:\n  check: [/sbin/check]\n",
+         "d.yaml:2: nodes.check: no argument holds {node}: the program would not know which"},
         {"fence: [fence, '{node}']\n", "d.yaml:1: fence: 'fence' is no absolute path of a program"},
         {"fence:\n- /sbin/fence\n",
          "d.yaml:1: fence: no argument holds {node}: the program would not know which"},
