@@ -189,7 +189,7 @@ int backend_reload(struct daemon *d, struct err *e);
 /* The scheduler can be asked: who it runs as. */
 void backend_learn(struct daemon *d);
 
-/* nodes.c: hears the agents of the compute nodes, where the configuration has them. */
+/* nodes.c and nodes_hear.c: the agents of the compute nodes, where the configuration has them. */
 struct node_watch *node_watch_new(struct daemon *d);
 struct node_watch *node_watch_free(struct node_watch *w);
 void node_watch_reload(struct node_watch *w);

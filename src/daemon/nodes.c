@@ -15,67 +15,22 @@
  * of people may be wrong, and be set.
  *
  * An agent gives a message up when it is acked. So a death is acked when the journal has it, and
- * what is held when it is known what it is about.
- *
- * The agents are listened to once the nodes are known: before, nobody could be believed. */
+ * what is held when it is known what it is about. */
 
-#include "daemon/daemon.h"
+#include "daemon/nodes.h"
 
 #include "base/alloc.h"
 #include "base/hostlist.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "base/timer.h"
-#include "daemon/held.h"
-#include "source/agents.h"
-#include "source/node_samples.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
-#define RETRY       (10 * USEC_PER_SEC) /* to listen */
-#define SOON        (200 * USEC_PER_MSEC)
 #define TOLD_MAX    65536               /* deaths that wait for the journal; beyond, they do not */
 #define CLOCK_SLACK (60 * USEC_PER_SEC) /* a node's clock that is set shows with its next beat */
-#define SAY_EVERY   (60 * USEC_PER_SEC) /* of those who were refused */
-
-struct sampled {
-    char key[SCHED_KEY_LEN];
-    uint32_t attempt;
-    struct node_samples *samples;
-};
-
-/* The pump has it, the journal perhaps not yet. */
-struct told {
-    struct agent_receipt receipt;
-    uint64_t seq;
-};
-
-/* By which the agents are heard. */
-struct hearing {
-    char listen[sizeof(((struct daemon_config *)0)->agents.listen)];
-    bool by_key;
-    char file[PATH_MAX]; /* the key, or munged's socket; "" = the usual one */
-    struct timespec key_changed;
-    ino_t key;
-};
-
-struct node_watch {
-    struct daemon *d;
-    struct agents *agents; /* NULL = not yet */
-    sd_event_source *timer;
-    VEC(struct sampled) jobs;
-    struct held *held;     /* of attempts that core does not know yet */
-    VEC(struct told) told; /* oldest first */
-    struct hearing hearing;
-    struct vacated *vacated;
-    uint64_t foreign, turned_away; /* messages about jobs of other nodes; beyond HELD_MAX */
-    usec_t said_refused, said_ignored, said_full; /* monotonic */
-    bool failing;                                 /* said so */
-};
 
 /* A look at the scheduler that was asked for later would have shown what it is about. */
 static int not_yet(const struct node_watch *w, const struct node_message *m, usec_t came)
@@ -267,7 +222,7 @@ static void worked(struct node_watch *w, const struct job *j, const struct sched
 
 static void say_ignored(struct node_watch *w, const struct node_message *m, const char *why)
 {
-    if (mono_us() < w->said_ignored + SAY_EVERY)
+    if (mono_us() < w->said_ignored + NODES_SAY_EVERY)
         return;
     w->said_ignored = mono_us();
     log_warning("what node %s tells of job %" PRIu32 " is left out: %s (so far %" PRIu64
@@ -278,7 +233,7 @@ static void say_ignored(struct node_watch *w, const struct node_message *m, cons
 static void say_full(struct node_watch *w, const struct node_message *m)
 {
     w->turned_away++;
-    if (mono_us() < w->said_full + SAY_EVERY)
+    if (mono_us() < w->said_full + NODES_SAY_EVERY)
         return;
     w->said_full = mono_us();
     log_warning("what node %s tells of job %" PRIu32 " has to come again: too much is about "
@@ -334,8 +289,7 @@ static enum agent_taken take_fact(struct node_watch *w, const struct node_messag
     return await_journal(w, r, pump_input(w->d->pump, &e)) ? AGENT_TAKEN : AGENT_TAKEN_OPEN;
 }
 
-static enum agent_taken on_message(void *ctx, const struct node_message *m,
-                                   const struct agent_receipt *r)
+enum agent_taken nodes_take(void *ctx, const struct node_message *m, const struct agent_receipt *r)
 {
     struct node_watch *w = ctx;
     int known;
@@ -378,144 +332,6 @@ static bool take_again(void *ctx, const struct node_message *m, const struct age
 
 static const struct held_handlers held_handlers = {.again = take_again, .forgotten = forgotten};
 
-static void on_node(void *ctx, const char *node, const char *trouble)
-{
-    const struct node_watch *w = ctx;
-
-    if (trouble) {
-        log_warning("node %s: %s", node, trouble);
-        node_readers_lost(w->d->node_readers, node, trouble);
-        return;
-    }
-    log_info("node %s: its agent is connected", node);
-    if (w->d->logs)
-        log_watch_node_up(w->d->logs, node);
-}
-
-static void on_reader(void *ctx, const char *node, int64_t question, int fd, const char *trouble)
-{
-    const struct node_watch *w = ctx;
-
-    node_readers_answer(w->d->node_readers, node, question, fd, trouble);
-}
-
-static int ask_for_reader(void *ctx, const char *node, int64_t question, uid_t uid, gid_t gid,
-                          struct err *e)
-{
-    const struct node_watch *w = ctx;
-    int r = w->agents ? agents_ask(w->agents, node, question, uid, gid) : -ENOTCONN;
-
-    return r == -ENOTCONN ? err_set(e, r, "its agent is not connected")
-           : r < 0        ? err_set(e, r, "too much is asked at once")
-                          : 0;
-}
-
-struct place_wish {
-    const char *list, *other_than, *found;
-};
-
-static bool find_place(void *ctx, const char *node, const struct agent_view *v)
-{
-    struct place_wish *q = ctx;
-
-    if (v->connected && hostlist_has(q->list, node) &&
-        !(q->other_than && streq(node, q->other_than)))
-        q->found = node;
-    return !q->found;
-}
-
-const char *node_watch_reads(const struct node_watch *w, const char *list, const char *first,
-                             const char *other_than)
-{
-    struct place_wish q = {list, other_than, NULL};
-    struct agent_view v;
-
-    if (!w->agents)
-        return NULL;
-    if (agents_look(w->agents, first, &v) == 0 && find_place(&q, first, &v) == false)
-        return q.found;
-    agents_each(w->agents, find_place, &q);
-    return q.found;
-}
-
-static void on_refused(void *ctx, const char *address, const char *why)
-{
-    struct node_watch *w = ctx;
-
-    if (mono_us() < w->said_refused + SAY_EVERY)
-        return;
-    w->said_refused = mono_us();
-    log_warning("an agent at %s is refused: %s", address, why);
-}
-
-static const char *on_address(void *ctx, const char *node)
-{
-    struct node_watch *w = ctx;
-
-    return sched_watch_address(w->d->sched, node);
-}
-
-static const struct agents_handlers handlers = {.address = on_address,
-                                                .message = on_message,
-                                                .node = on_node,
-                                                .refused = on_refused,
-                                                .reader = on_reader};
-
-static int hear(struct node_watch *w, struct err *e)
-{
-    const struct hearing *h = &w->hearing;
-    char path[PATH_MAX + 16];
-    const char *option = h->by_key ? "--key" : *h->file ? "--munge-socket" : NULL;
-    const char *argv[] = {path, option, h->file, NULL};
-    struct agents_config config = {.listen = h->listen, .seal = argv};
-
-    STR_PRINTF(path, "%s/reknit-seal", w->d->programs);
-    return w->agents ? agents_move(w->agents, &config, e)
-                     : agents_new(w->d->event, &config, &handlers, w, &w->agents, e);
-}
-
-/* Agents give a stranger nothing; but while there is one, we hear nothing. */
-static const char *advice(const struct node_watch *w, int r, char *buf, size_t size)
-{
-    const char *colon = strrchr(w->hearing.listen, ':');
-
-    if (r != -EADDRINUSE)
-        return "";
-    str_printf(buf, size,
-               ": another program has the port: ss -ltnp 'sport = %s' says which; end it. Until "
-               "then agents keep what they have to tell",
-               colon ? colon : "");
-    return buf;
-}
-
-static void listen_now(struct node_watch *w)
-{
-    struct err e = {0};
-    char buf[200];
-    int r = hear(w, &e);
-
-    if (r < 0) {
-        if (!w->failing)
-            log_error("agents cannot be heard: %s%s", e.text, advice(w, r, buf, sizeof(buf)));
-        w->failing = true;
-        timer_arm(w->timer, mono_us() + RETRY);
-        return;
-    }
-    w->failing = false;
-    log_info("agents are heard at %s", w->hearing.listen);
-}
-
-static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
-{
-    struct node_watch *w = userdata;
-
-    if (sched_watch_nodes(w->d->sched) > 0)
-        listen_now(w);
-    else
-        timer_arm(w->timer, mono_us() + SOON);
-    return 0;
-}
-
 /* What the job is known by goes with it. */
 void node_watch_happened(struct node_watch *w, const struct event *e)
 {
@@ -532,135 +348,22 @@ void node_watch_happened(struct node_watch *w, const struct event *e)
     }
 }
 
-/* For the API */
-
-struct asking {
-    bool (*fn)(void *ctx, const struct api_agent *a);
-    void *ctx;
-    usec_t now; /* of the pump's clock */
-};
-
-static bool show_agent(void *ctx, const char *node, const struct agent_view *v)
-{
-    const struct asking *q = ctx;
-    const struct api_agent a = {.node = node,
-                                .version = v->heartbeat.version,
-                                .connected = v->connected,
-                                .heard = q->now + v->heard_us - mono_us(),
-                                .behind = v->behind_us,
-                                .dropped = v->heartbeat.dropped,
-                                .refused = v->heartbeat.refused,
-                                .watched = v->heartbeat.watched,
-                                .missed = v->heartbeat.missed};
-
-    return q->fn(q->ctx, &a);
-}
-
-void node_watch_agents(const struct node_watch *w, bool (*fn)(void *ctx, const struct api_agent *a),
-                       void *ctx)
-{
-    struct asking q = {fn, ctx, pump_now(w->d->pump)};
-
-    if (w->agents)
-        agents_each(w->agents, show_agent, &q);
-}
-
-static bool count_agent(void *ctx, const char *node, const struct agent_view *v)
-{
-    struct api_agents *c = ctx;
-    usec_t silent = mono_us() - v->heard_us;
-
-    c->connected += v->connected;
-    c->gone += !v->connected;
-    c->dropped += v->heartbeat.dropped > 0 ? (uint64_t)v->heartbeat.dropped : 0;
-    if (v->connected && silent > c->silent)
-        c->silent = silent;
-    return true;
-}
-
-void node_watch_counts(const struct node_watch *w, struct api_agents *ret)
-{
-    struct agents_counts c = {0};
-
-    *ret = (struct api_agents){.listening = w->agents != NULL};
-    if (!w->agents)
-        return;
-    agents_counts(w->agents, &c);
-    ret->messages = c.messages;
-    ret->duplicates = c.duplicates;
-    ret->refused = c.refused;
-    agents_each(w->agents, count_agent, ret);
-}
-
-/* A key is replaced under its name. */
-static void find_hearing(const struct daemon_config *c, struct hearing *ret)
-{
-    bool by_key = c->agents.auth == AGENT_AUTH_KEY;
-    struct stat st = {0};
-
-    *ret = (struct hearing){.by_key = by_key};
-    STR_COPY(ret->listen, c->agents.listen);
-    STR_COPY(ret->file, by_key ? c->agents.key_file : c->agents.munge_socket);
-    if (by_key && stat(ret->file, &st) == 0) {
-        ret->key = st.st_ino;
-        ret->key_changed = st.st_mtim;
-    }
-}
-
-static bool is_same_hearing(const struct hearing *a, const struct hearing *b)
-{
-    return streq(a->listen, b->listen) && a->by_key == b->by_key && streq(a->file, b->file) &&
-           a->key == b->key && a->key_changed.tv_sec == b->key_changed.tv_sec &&
-           a->key_changed.tv_nsec == b->key_changed.tv_nsec;
-}
-
-/* A configuration that names another place, or seal, has it listen anew; else nobody notices. */
-void node_watch_reload(struct node_watch *w)
-{
-    struct hearing wanted;
-
-    find_hearing(w->d->config, &wanted);
-    if (is_same_hearing(&wanted, &w->hearing))
-        return;
-    w->hearing = wanted;
-    if (*wanted.listen) {
-        timer_arm(w->timer, mono_us());
-        return;
-    }
-    timer_stop(w->timer);
-    w->agents = agents_free(w->agents);
-}
-
-bool node_watch_fences(struct node_watch *w, const char *key, const char *node)
-{
-    struct agent_view view;
-
-    return w->agents && agents_look(w->agents, node, &view) == 0 && view.connected &&
-           vacated_fences(w->vacated, key, node);
-}
-
 struct node_watch *node_watch_new(struct daemon *d)
 {
     struct node_watch *w = xnew(struct node_watch);
 
     w->d = d;
-    node_readers_connect(d->node_readers, ask_for_reader, w);
     w->vacated = vacated_new(d);
-    w->said_refused = w->said_ignored = w->said_full = -SAY_EVERY;
+    w->said_ignored = w->said_full = -NODES_SAY_EVERY;
     w->held = held_new(d->event, &held_handlers, w);
-    if (!w->held || timer_new(d->event, on_timer, w, &w->timer) < 0)
-        return node_watch_free(w);
-    node_watch_reload(w);
-    return w;
+    return w->held && nodes_hear_init(w) >= 0 ? w : node_watch_free(w);
 }
 
 struct node_watch *node_watch_free(struct node_watch *w)
 {
     if (!w)
         return NULL;
-    node_readers_connect(w->d->node_readers, NULL, NULL);
-    agents_free(w->agents);
-    sd_event_source_disable_unref(w->timer);
+    nodes_hear_done(w);
     held_free(w->held);
     VEC_DONE(&w->told);
     vacated_free(w->vacated);
