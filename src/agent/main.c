@@ -5,6 +5,7 @@
  * happens in one loop; what blocks is done by reknit-seal. */
 
 #include "agent/inlet.h"
+#include "agent/probing.h"
 #include "agent/seed.h"
 #include "agent/tunnels.h"
 #include "agent/uplink.h"
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "base/siblings.h"
 #include "base/str.h"
+#include "probe/look.h"
 
 #include <getopt.h>
 #include <limits.h>
@@ -41,6 +43,11 @@ static const char help[] =
     "  --munge-socket PATH   munged's, where it is not the usual one\n"
     "  --key FILE            a key shared with reknitd, in place of MUNGE\n"
     "  --sample DURATION     how often to look at the processes of jobs (default: 10s)\n"
+    "  --probe-every DURATION  how often to look at the node itself: GPUs, ports, disks, mounts;\n"
+    "                        0s = never (default: 60s)\n"
+    "  --probe-deadline DURATION  what has not answered a look by then hangs (default: 20s)\n"
+    "  --nvml LIBRARY        NVIDIA's management library, where it is not the usual one\n"
+    "  --root FOLDER         stands in front of /sys, /proc and /dev when the node is looked at\n"
     "  --heartbeat DURATION  how often to tell that the agent lives (default: 30s)\n"
     "  --spawner PATH        the socket of this node's reknit-spawner, which starts readers of "
     "logs where\n"
@@ -63,6 +70,10 @@ static const struct option options[] = {
     {"key", required_argument, NULL, 'k'},
     {"sample", required_argument, NULL, 'a'},
     {"heartbeat", required_argument, NULL, 'b'},
+    {"probe-every", required_argument, NULL, 'e'},
+    {"probe-deadline", required_argument, NULL, 'i'},
+    {"nvml", required_argument, NULL, 'l'},
+    {"root", required_argument, NULL, 'r'},
     {"spawner", required_argument, NULL, 'w'},
     {"asker", required_argument, NULL, 'u'},
     {"verbose", no_argument, NULL, 'd'},
@@ -73,8 +84,8 @@ static const struct option options[] = {
 
 struct settings {
     char host[256], port[16], node[NODE_NAME_LEN];
-    const char *socket, *spool, *munge_socket, *key, *spawner, *asker;
-    usec_t sample, heartbeat;
+    const char *socket, *spool, *munge_socket, *key, *spawner, *asker, *nvml, *root;
+    usec_t sample, heartbeat, probe_every, probe_deadline;
 };
 
 struct agent {
@@ -85,6 +96,8 @@ struct agent {
     struct uplink *uplink;
     struct watch *watch;
     struct tunnels *tunnels;
+    struct probing *probing;
+    char prober[PATH_MAX], locks[PATH_MAX]; /* reknit-probe, and the folder of its locks */
     sd_event_source *beat;
     bool spool_failed, missed; /* said */
 };
@@ -135,7 +148,8 @@ static bool on_worth_now(void *ctx, const struct node_message *m)
     return uplink_tell(a->uplink, node_message_to_json(m));
 }
 
-static void on_gone(void *ctx, const struct node_message *m)
+/* What must not be lost. */
+static void on_lasting(void *ctx, const struct node_message *m)
 {
     keep(ctx, m);
 }
@@ -244,10 +258,32 @@ static int open_uplink(struct agent *a)
     return a->uplink ? 0 : -ENOMEM;
 }
 
+/* Its locks are in the folder of the socket, which is root's alone. */
+static int open_probing(struct agent *a)
+{
+    const struct settings *s = &a->settings;
+    struct probing_config c = {.node = s->node,
+                               .program = a->prober,
+                               .locks = a->locks,
+                               .nvml = s->nvml,
+                               .root = s->root,
+                               .every = s->probe_every,
+                               .deadline = s->probe_deadline};
+    const char *slash = strrchr(s->socket, '/');
+
+    if (s->probe_every == 0)
+        return 0;
+    if (sibling_find("reknit-probe", a->prober, sizeof(a->prober)) < 0)
+        log_warning("%s is missing", a->prober);
+    STR_PRINTF(a->locks, "%.*s", slash ? (int)(slash - s->socket) : 1, slash ? s->socket : ".");
+    a->probing = probing_new(a->event, &c, on_lasting, a);
+    return a->probing ? 0 : -ENOMEM;
+}
+
 static int open_all(struct agent *a, struct err *e)
 {
     static const struct watch_handlers handlers = {
-        .activity = on_worth_now, .logs = on_worth_now, .gone = on_gone};
+        .activity = on_worth_now, .logs = on_worth_now, .gone = on_lasting};
     struct tunnels_config tunnels = {
         .node = a->settings.node, .port = a->settings.port, .spawner = a->settings.spawner};
     char attempts[PATH_MAX];
@@ -260,7 +296,7 @@ static int open_all(struct agent *a, struct err *e)
     STR_PRINTF(attempts, "%s.attempts", a->settings.spool);
     a->watch = watch_new(a->event, a->settings.node, attempts, a->settings.sample, &handlers, a);
     a->tunnels = tunnels_new(a->event, &tunnels, tell_refusal, a);
-    if (!a->watch || !a->tunnels || open_uplink(a) < 0 ||
+    if (!a->watch || !a->tunnels || open_uplink(a) < 0 || open_probing(a) < 0 ||
         sd_event_add_time_relative(a->event, &a->beat, CLOCK_MONOTONIC, 500 * USEC_PER_MSEC, 0,
                                    on_beat, a) < 0)
         return err_set(e, -ENOMEM, "the event loop refuses");
@@ -270,6 +306,7 @@ static int open_all(struct agent *a, struct err *e)
 static void close_all(struct agent *a)
 {
     sd_event_source_disable_unref(a->beat);
+    probing_free(a->probing);
     watch_free(a->watch);
     tunnels_free(a->tunnels); /* what is being sealed for it is answered by the next */
     uplink_free(a->uplink);
@@ -368,6 +405,17 @@ static bool take_option(int c, struct settings *s)
         return take_duration(optarg, &s->sample);
     case 'b':
         return take_duration(optarg, &s->heartbeat);
+    case 'e':
+        return duration_parse(optarg, &s->probe_every) == 0 &&
+               (s->probe_every == 0 || s->probe_every >= PROBING_EVERY_MIN);
+    case 'i':
+        return take_duration(optarg, &s->probe_deadline);
+    case 'l':
+        s->nvml = optarg;
+        return true;
+    case 'r':
+        s->root = optarg;
+        return true;
     case 'w':
         s->spawner = optarg;
         return true;
@@ -391,6 +439,8 @@ int main(int argc, char **argv)
         .asker = "reknit",
         .sample = 10 * USEC_PER_SEC,
         .heartbeat = 30 * USEC_PER_SEC,
+        .probe_every = 60 * USEC_PER_SEC,
+        .probe_deadline = LOOK_DEADLINE,
     };
     int c;
 

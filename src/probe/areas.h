@@ -19,15 +19,15 @@ struct report {
 };
 
 /* What is left to say of an area that was looked at to its end: DONE, ABSENT, FAILED. */
-typedef enum outcome (*area_look_fn)(const struct probe *p, const char *subject, struct report *r);
+typedef enum ended (*area_look_fn)(const struct probe *p, const char *subject, struct report *r);
 
-enum outcome area_gpu(const struct probe *p, const char *subject, struct report *r);
-enum outcome area_nic(const struct probe *p, const char *subject, struct report *r);
-enum outcome area_disk(const struct probe *p, const char *subject, struct report *r);
-enum outcome area_mount(const struct probe *p, const char *path, struct report *r);
-enum outcome area_memory(const struct probe *p, const char *subject, struct report *r);
-enum outcome area_clock(const struct probe *p, const char *subject, struct report *r);
-enum outcome area_processes(const struct probe *p, const char *subject, struct report *r);
+enum ended area_gpu(const struct probe *p, const char *subject, struct report *r);
+enum ended area_nic(const struct probe *p, const char *subject, struct report *r);
+enum ended area_disk(const struct probe *p, const char *subject, struct report *r);
+enum ended area_mount(const struct probe *p, const char *path, struct report *r);
+enum ended area_memory(const struct probe *p, const char *subject, struct report *r);
+enum ended area_clock(const struct probe *p, const char *subject, struct report *r);
+enum ended area_processes(const struct probe *p, const char *subject, struct report *r);
 
 /* Files of /sys and /proc: their first `size - 1` bytes without the newline at the end; 0, negative
  * errno. The name is made like by printf, below the root. */

@@ -92,15 +92,15 @@ static void look_at_controllers(const struct probe *p, struct report *r)
     }
 }
 
-enum outcome area_disk(const struct probe *p, const char *subject, struct report *r)
+enum ended area_disk(const struct probe *p, const char *subject, struct report *r)
 {
     look_at_controllers(p, r);
     look_at_systems(p, r);
-    return OUTCOME_DONE;
+    return ENDED_DONE;
 }
 
 /* One that hangs is told by its hanging. */
-enum outcome area_mount(const struct probe *p, const char *path, struct report *r)
+enum ended area_mount(const struct probe *p, const char *path, struct report *r)
 {
     struct observation o = observation_make(AREA_MOUNTS, path);
     usec_t began = mono_us();
@@ -110,12 +110,12 @@ enum outcome area_mount(const struct probe *p, const char *path, struct report *
     /* What a service may not see is not known to be ill. */
     if (failed == EACCES || failed == EPERM || failed == ENOENT) {
         STR_PRINTF(r->why, "%s", strerror(failed));
-        return OUTCOME_FAILED;
+        return ENDED_FAILED;
     }
     observation_set(&o, ITEM_ERROR, failed);
     observation_set(&o, ITEM_ANSWER_US, mono_us() - began);
     if (failed == 0)
         set_room(&o, &st);
     r->tell(r, &o);
-    return OUTCOME_DONE;
+    return ENDED_DONE;
 }

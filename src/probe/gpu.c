@@ -235,22 +235,22 @@ static void look_at(const struct probe *p, const struct nvml *nvml, unsigned i, 
     r->tell(r, &g.o);
 }
 
-static enum outcome refuse(const struct nvml *nvml, int said, const char *what, struct report *r)
+static enum ended refuse(const struct nvml *nvml, int said, const char *what, struct report *r)
 {
     const char *text = nvml->error_string ? nvml->error_string(said) : NULL;
 
     STR_PRINTF(r->why, "%s: %s (%d)", what, text ? text : "error", said);
-    return said == NVML_ERROR_NO_DRIVER ? OUTCOME_ABSENT : OUTCOME_FAILED;
+    return said == NVML_ERROR_NO_DRIVER ? ENDED_ABSENT : ENDED_FAILED;
 }
 
-enum outcome area_gpu(const struct probe *p, const char *subject, struct report *r)
+enum ended area_gpu(const struct probe *p, const char *subject, struct report *r)
 {
     struct nvml nvml;
     unsigned n;
     int said = nvml_load(p->nvml, &nvml, r->why, sizeof(r->why));
 
     if (said < 0)
-        return said == -ENOENT ? OUTCOME_ABSENT : OUTCOME_FAILED;
+        return said == -ENOENT ? ENDED_ABSENT : ENDED_FAILED;
     said = nvml.init();
     if (said != NVML_SUCCESS)
         return refuse(&nvml, said, "NVML does not start", r);
@@ -259,5 +259,5 @@ enum outcome area_gpu(const struct probe *p, const char *subject, struct report 
         return refuse(&nvml, said, "NVML does not count its GPUs", r);
     for (unsigned i = 0; i < n && i < GPUS_MAX; i++)
         look_at(p, &nvml, i, r);
-    return n > 0 ? OUTCOME_DONE : OUTCOME_ABSENT;
+    return n > 0 ? ENDED_DONE : ENDED_ABSENT;
 }

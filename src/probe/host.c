@@ -42,7 +42,7 @@ static void look_at_memory(const struct probe *p, struct report *r)
     r->tell(r, &o);
 }
 
-enum outcome area_memory(const struct probe *p, const char *subject, struct report *r)
+enum ended area_memory(const struct probe *p, const char *subject, struct report *r)
 {
     _cleanup_names_ struct names found = {0};
 
@@ -57,23 +57,23 @@ enum outcome area_memory(const struct probe *p, const char *subject, struct repo
         if (o.known)
             r->tell(r, &o);
     }
-    return OUTCOME_DONE;
+    return ENDED_DONE;
 }
 
 /* Reading it needs no privilege, also where setting it is forbidden. */
-enum outcome area_clock(const struct probe *p, const char *subject, struct report *r)
+enum ended area_clock(const struct probe *p, const char *subject, struct report *r)
 {
     struct observation o = observation_make(AREA_CLOCK, "");
     struct timex t = {0};
 
     if (adjtimex(&t) < 0) {
         STR_PRINTF(r->why, "adjtimex: %s", strerror(errno));
-        return OUTCOME_FAILED;
+        return ENDED_FAILED;
     }
     observation_set(&o, ITEM_SYNCHRONISED, !(t.status & STA_UNSYNC));
     observation_set(&o, ITEM_OFFSET_US, t.status & STA_NANO ? t.offset / 1000 : t.offset);
     r->tell(r, &o);
-    return OUTCOME_DONE;
+    return ENDED_DONE;
 }
 
 /* Behind the name, which may hold anything, stands the state. */
@@ -88,7 +88,7 @@ static char state_of(const struct probe *p, const char *pid)
     return close && close[1] == ' ' ? close[2] : '\0';
 }
 
-enum outcome area_processes(const struct probe *p, const char *subject, struct report *r)
+enum ended area_processes(const struct probe *p, const char *subject, struct report *r)
 {
     struct observation o = observation_make(AREA_PROCESSES, "");
     _cleanup_(closedirp) DIR *folder = NULL;
@@ -100,7 +100,7 @@ enum outcome area_processes(const struct probe *p, const char *subject, struct r
     folder = opendir(path);
     if (!folder) {
         STR_PRINTF(r->why, "%.100s: %s", path, strerror(errno));
-        return OUTCOME_FAILED;
+        return ENDED_FAILED;
     }
     while ((e = readdir(folder))) {
         char state = isdigit((unsigned char)e->d_name[0]) ? state_of(p, e->d_name) : '\0';
@@ -113,5 +113,5 @@ enum outcome area_processes(const struct probe *p, const char *subject, struct r
     observation_set(&o, ITEM_ZOMBIES, zombies);
     observation_set(&o, ITEM_BLOCKED, blocked);
     r->tell(r, &o);
-    return OUTCOME_DONE;
+    return ENDED_DONE;
 }

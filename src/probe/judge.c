@@ -73,7 +73,8 @@ static struct thing *find_or_add(struct judge *j, enum area area, const char *su
         return t;
     t = xnew(struct thing);
     t->seen = observation_make(area, subject);
-    *VEC_PUSH(&j->things) = t;
+    /* Behind those of its area: the areas are seen side by side, and told in their order. */
+    *VEC_INSERT(&j->things, VEC_BISECT(&j->things, x, (*x)->seen.area <= area)) = t;
     return t;
 }
 
@@ -107,13 +108,13 @@ static void take_ending(struct judge *j, const struct ending *e)
 {
     struct thing *t;
 
-    if (e->outcome == OUTCOME_DONE && !e->subject[0])
+    if (e->how == ENDED_DONE && !e->subject[0])
         j->done[e->area] = true;
-    if (e->outcome != OUTCOME_DONE && e->outcome != OUTCOME_HUNG)
+    if (e->how != ENDED_DONE && e->how != ENDED_HUNG)
         return;
     t = open_thing(j, e->area, e->subject);
     if (t)
-        observation_set(&t->seen, ITEM_HUNG, e->outcome == OUTCOME_HUNG);
+        observation_set(&t->seen, ITEM_HUNG, e->how == ENDED_HUNG);
 }
 
 void judge_take(struct judge *j, const struct probe_line *l)

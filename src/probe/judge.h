@@ -32,7 +32,7 @@ struct judge *judge_new(void);
 struct judge *judge_free(struct judge *j);
 
 /* A look begins at that moment of a clock that only goes forward. Then come its lines; at its end
- * the changes are told. One that was not brought to its end counts for nothing. */
+ * the changes are told. Of an area whose ending did not come, what was seen counts. */
 void judge_begin(struct judge *j, usec_t now);
 void judge_take(struct judge *j, const struct probe_line *l);
 void judge_end(struct judge *j, judge_fn fn, void *ctx);

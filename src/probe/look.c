@@ -63,10 +63,10 @@ static const area_look_fn looks[AREA_MAX] = {
     [AREA_PROCESSES] = area_processes,
 };
 
-static void tell_ending(const struct looking *l, const struct task *t, enum outcome outcome,
+static void tell_ending(const struct looking *l, const struct task *t, enum ended how,
                         const char *why)
 {
-    struct ending e = {.area = t->area, .outcome = outcome, .took_us = mono_us() - t->began};
+    struct ending e = {.area = t->area, .how = how, .took_us = mono_us() - t->began};
     struct strbuf line = {0};
 
     STR_COPY(e.subject, t->subject);
@@ -124,9 +124,9 @@ static _Noreturn void look_at(const struct looking *l, const struct task *t, int
     syscall(SYS_close_range, PIPE_FD + 1, LOCK_FD - 1, 0);
     syscall(SYS_close_range, lock >= 0 ? LOCK_FD + 1 : LOCK_FD, ~0U, 0);
     STR_COPY(e.subject, t->subject);
-    e.outcome = looks[t->area](&l->config->probe, t->subject, &r);
+    e.how = looks[t->area](&l->config->probe, t->subject, &r);
     e.took_us = mono_us() - t->began;
-    if (e.outcome != OUTCOME_DONE)
+    if (e.how != ENDED_DONE)
         str_sanitize(e.why, sizeof(e.why), r.why, strlen(r.why));
     ending_write(&e, &line);
     write_line(PIPE_FD, &line);
@@ -180,9 +180,9 @@ static void add(struct looking *l, enum area area, const char *subject)
     l->n++;
     lock = take_lock(l, t);
     if (lock == -EWOULDBLOCK)
-        tell_ending(l, t, OUTCOME_HUNG, "an earlier look hangs there still");
+        tell_ending(l, t, ENDED_HUNG, "an earlier look hangs there still");
     else if (!start(l, t, lock))
-        tell_ending(l, t, OUTCOME_FAILED, "no child could be started");
+        tell_ending(l, t, ENDED_FAILED, "no child could be started");
     if (lock >= 0)
         close(lock); /* the child has it */
 }
@@ -198,7 +198,7 @@ static void add_mount(struct looking *l, const char *path, size_t *n)
         return;
     }
     STR_COPY(left_out.subject, path);
-    tell_ending(l, &left_out, OUTCOME_FAILED, "too many mounts, or too long a name");
+    tell_ending(l, &left_out, ENDED_FAILED, "too many mounts, or too long a name");
 }
 
 static size_t add_named_mounts(struct looking *l)
@@ -229,7 +229,7 @@ static void add_mounts(struct looking *l)
     const struct task whole = {.area = AREA_MOUNTS, .began = mono_us()};
     size_t n = l->config->mounts ? add_named_mounts(l) : add_remote_mounts(l);
 
-    tell_ending(l, &whole, n > 0 ? OUTCOME_DONE : OUTCOME_ABSENT,
+    tell_ending(l, &whole, n > 0 ? ENDED_DONE : ENDED_ABSENT,
                 n > 0 ? "" : "nothing is mounted from another host");
 }
 
@@ -280,7 +280,7 @@ static void finish(struct looking *l, struct task *t)
         STR_PRINTF(why, "the child ended: %s %d", WIFSIGNALED(status) ? "signal" : "status",
                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     if (!t->ended)
-        tell_ending(l, t, OUTCOME_FAILED, why);
+        tell_ending(l, t, ENDED_FAILED, why);
     close_task(t);
 }
 
@@ -299,7 +299,7 @@ static void take(struct looking *l, struct task *t)
     pass_on(l, t);
     if (t->got.len > PROBE_LINE_MAX) {
         kill(t->pid, SIGKILL);
-        tell_ending(l, t, OUTCOME_FAILED, "a line is too long");
+        tell_ending(l, t, ENDED_FAILED, "a line is too long");
         close_task(t);
     }
 }
@@ -331,7 +331,7 @@ static void give_up(struct looking *l, struct task *t)
     STR_PRINTF(why, "no answer within %s", duration_format(l->config->deadline, text));
     kill(t->pid, SIGKILL);
     if (!t->ended)
-        tell_ending(l, t, OUTCOME_HUNG, why);
+        tell_ending(l, t, ENDED_HUNG, why);
     close_task(t);
 }
 

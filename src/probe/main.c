@@ -116,9 +116,9 @@ static void print_observation(const struct observation *o)
 
 static void print_ending(const struct ending *e)
 {
-    if (e->outcome != OUTCOME_DONE)
+    if (e->how != ENDED_DONE)
         printf("%-9s  %s%s%s: %s\n", area_name(e->area), e->subject, e->subject[0] ? " " : "",
-               outcome_name(e->outcome), e->why);
+               ended_name(e->how), e->why);
 }
 
 struct showing {

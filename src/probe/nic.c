@@ -124,7 +124,7 @@ static void look_at_card(const struct probe *p, const char *name, struct report 
     r->tell(r, &o);
 }
 
-enum outcome area_nic(const struct probe *p, const char *subject, struct report *r)
+enum ended area_nic(const struct probe *p, const char *subject, struct report *r)
 {
     _cleanup_names_ struct names cards = {0};
     size_t n = look_at_adapters(p, r);
@@ -136,5 +136,5 @@ enum outcome area_nic(const struct probe *p, const char *subject, struct report 
             n++;
         }
     STR_COPY(r->why, n > 0 ? "" : "no network adapter");
-    return n > 0 ? OUTCOME_DONE : OUTCOME_ABSENT;
+    return n > 0 ? ENDED_DONE : ENDED_ABSENT;
 }

@@ -4,7 +4,6 @@
 #include "base/cleanup.h"
 
 #include <assert.h>
-#include <jansson.h>
 
 static_assert(ITEM_MAX <= 64, "one bit each");
 
@@ -19,13 +18,13 @@ static const char *const area_names[AREA_MAX] = {
 };
 DEFINE_NAMES(area, enum area, area_names);
 
-static const char *const outcome_names[OUTCOME_MAX] = {
-    [OUTCOME_DONE] = "done",
-    [OUTCOME_ABSENT] = "absent",
-    [OUTCOME_HUNG] = "hung",
-    [OUTCOME_FAILED] = "failed",
+static const char *const ended_names[ENDED_MAX] = {
+    [ENDED_DONE] = "done",
+    [ENDED_ABSENT] = "absent",
+    [ENDED_HUNG] = "hung",
+    [ENDED_FAILED] = "failed",
 };
-DEFINE_NAMES(outcome, enum outcome, outcome_names);
+DEFINE_NAMES(ended, enum ended, ended_names);
 
 static const char *const item_names[ITEM_MAX] = {
     [ITEM_ECC_CORRECTED] = "ecc_corrected",
@@ -127,7 +126,7 @@ void observation_write(const struct observation *o, struct strbuf *out)
 void ending_write(const struct ending *e, struct strbuf *out)
 {
     write_object(json_pack("{s:s, s:s, s:s, s:I, s:s}", "area", area_name(e->area), "subject",
-                           e->subject, "outcome", outcome_name(e->outcome), "took_us",
+                           e->subject, "outcome", ended_name(e->how), "took_us",
                            (json_int_t)e->took_us, "why", e->why),
                  out);
 }
@@ -168,21 +167,28 @@ static int take_line(const json_t *j, struct probe_line *l)
         return take_items(json_object_get(j, "items"), &l->observation);
     }
     l->ending.area = area;
-    l->ending.outcome = outcome_from_name(text_of(j, "outcome"));
+    l->ending.how = ended_from_name(text_of(j, "outcome"));
     l->ending.took_us = json_integer_value(json_object_get(j, "took_us"));
     STR_COPY(l->ending.subject, text_of(j, "subject"));
     STR_COPY(l->ending.why, text_of(j, "why"));
-    return l->ending.outcome < 0 ? -EINVAL : 0;
+    return l->ending.how < 0 ? -EINVAL : 0;
+}
+
+int probe_line_from_json(const json_t *j, struct probe_line *ret)
+{
+    struct probe_line l = {0};
+    int r = take_line(j, &l);
+
+    if (r == 0)
+        *ret = l;
+    return r;
 }
 
 int probe_line_parse(const char *text, size_t len, struct probe_line *ret)
 {
     json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-    struct probe_line l = {0};
-    int r = take_line(j, &l);
+    int r = probe_line_from_json(j, ret);
 
     json_decref(j);
-    if (r == 0)
-        *ret = l;
     return r;
 }

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/time.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,15 +33,15 @@ enum area {
 };
 DECLARE_NAMES(area, enum area);
 
-enum outcome {
-    OUTCOME_DONE,
-    OUTCOME_ABSENT, /* there is no such thing here, or nothing that could tell: that is fine */
-    OUTCOME_HUNG,   /* no answer within the deadline */
-    OUTCOME_FAILED, /* it could not be looked at: nothing is known */
-    OUTCOME_MAX,
-    OUTCOME_INVALID = -EINVAL,
+enum ended {
+    ENDED_DONE,
+    ENDED_ABSENT, /* there is no such thing here, or nothing that could tell: that is fine */
+    ENDED_HUNG,   /* no answer within the deadline */
+    ENDED_FAILED, /* it could not be looked at: nothing is known */
+    ENDED_MAX,
+    ENDED_INVALID = -EINVAL,
 };
-DECLARE_NAMES(outcome, enum outcome);
+DECLARE_NAMES(ended, enum ended);
 
 enum item {
     /* A GPU. */
@@ -122,7 +123,7 @@ struct observation {
 struct ending {
     enum area area;
     char subject[SUBJECT_LEN]; /* "" = the whole area */
-    enum outcome outcome;
+    enum ended how;
     usec_t took_us;
     char why[160]; /* of what is not done */
 };
@@ -144,6 +145,7 @@ struct probe_line {
     struct ending ending;
 };
 /* Items that are not known here are left out: another release may say more. -EINVAL. */
+int probe_line_from_json(const json_t *j, struct probe_line *ret);
 int probe_line_parse(const char *text, size_t len, struct probe_line *ret);
 
 #endif

@@ -71,9 +71,9 @@ static void see(struct world *w, enum area area, const char *subject, enum item 
     judge_take(w->judge, &l);
 }
 
-static void finish(struct world *w, enum area area, const char *subject, enum outcome outcome)
+static void finish(struct world *w, enum area area, const char *subject, enum ended how)
 {
-    struct probe_line l = {.is_ending = true, .ending = {.area = area, .outcome = outcome}};
+    struct probe_line l = {.is_ending = true, .ending = {.area = area, .how = how}};
 
     STR_COPY(l.ending.subject, subject);
     judge_take(w->judge, &l);
@@ -85,7 +85,7 @@ static const char *look_once(struct world *w, enum area area, const char *subjec
 {
     begin(w);
     see(w, area, subject, i, value);
-    finish(w, area, "", OUTCOME_DONE);
+    finish(w, area, "", ENDED_DONE);
     end(w);
     return strbuf_str(&w->said);
 }
@@ -290,13 +290,13 @@ static void test_a_narrow_link_counts_while_the_gpu_is_busy(void **state)
 }
 
 /* Two GPUs, one of which is seen only while `both`. */
-static const char *look_pair(struct world *w, bool both, enum outcome outcome)
+static const char *look_pair(struct world *w, bool both, enum ended how)
 {
     begin(w);
     see(w, AREA_GPU, "0000:4d:00", ITEM_NVML_RETURN, 0);
     if (both)
         see(w, AREA_GPU, "0000:9b:00", ITEM_NVML_RETURN, 0);
-    finish(w, AREA_GPU, "", outcome);
+    finish(w, AREA_GPU, "", how);
     end(w);
     return strbuf_str(&w->said);
 }
@@ -305,13 +305,13 @@ static void test_a_gpu_that_was_there_and_is_not_is_gone(void **state)
 {
     struct world *w = *state;
 
-    look_pair(w, true, OUTCOME_DONE);
-    assert_string_equal(look_pair(w, false, OUTCOME_DONE), "");
-    assert_string_equal(look_pair(w, false, OUTCOME_DONE), " probe.gpu_gone");
+    look_pair(w, true, ENDED_DONE);
+    assert_string_equal(look_pair(w, false, ENDED_DONE), "");
+    assert_string_equal(look_pair(w, false, ENDED_DONE), " probe.gpu_gone");
     assert_string_equal(w->last.text, "GPU 0000:9b:00: was there and is not any more");
-    assert_string_equal(look_pair(w, false, OUTCOME_DONE), "");
-    assert_string_equal(look_pair(w, true, OUTCOME_DONE), "");
-    assert_string_equal(look_pair(w, true, OUTCOME_DONE), " -probe.gpu_gone");
+    assert_string_equal(look_pair(w, false, ENDED_DONE), "");
+    assert_string_equal(look_pair(w, true, ENDED_DONE), "");
+    assert_string_equal(look_pair(w, true, ENDED_DONE), " -probe.gpu_gone");
 }
 
 /* It may have been behind the one at which the look hung or failed. */
@@ -319,21 +319,20 @@ static void test_a_gpu_is_not_gone_when_the_look_did_not_come_to_its_end(void **
 {
     struct world *w = *state;
 
-    look_pair(w, true, OUTCOME_DONE);
+    look_pair(w, true, ENDED_DONE);
     for (int i = 0; i < 5; i++) {
-        assert_string_equal(look_pair(w, false, OUTCOME_FAILED), "");
+        assert_string_equal(look_pair(w, false, ENDED_FAILED), "");
         begin(w);
-        finish(w, AREA_GPU, "", OUTCOME_ABSENT);
+        finish(w, AREA_GPU, "", ENDED_ABSENT);
         end(w);
         assert_string_equal(strbuf_str(&w->said), "");
     }
 }
 
-static const char *look_hang(struct world *w, enum area area, const char *subject,
-                             enum outcome outcome)
+static const char *look_hang(struct world *w, enum area area, const char *subject, enum ended how)
 {
     begin(w);
-    finish(w, area, subject, outcome);
+    finish(w, area, subject, how);
     end(w);
     return strbuf_str(&w->said);
 }
@@ -342,23 +341,23 @@ static void test_what_hangs_twice_in_a_row_is_told(void **state)
 {
     struct world *w = *state;
 
-    assert_string_equal(look_hang(w, AREA_GPU, "", OUTCOME_HUNG), "");
-    assert_string_equal(look_hang(w, AREA_GPU, "", OUTCOME_DONE), "");
-    assert_string_equal(look_hang(w, AREA_GPU, "", OUTCOME_HUNG), "");
-    assert_string_equal(look_hang(w, AREA_GPU, "", OUTCOME_FAILED), "");
-    assert_string_equal(look_hang(w, AREA_GPU, "", OUTCOME_HUNG), " probe.gpu_hangs");
+    assert_string_equal(look_hang(w, AREA_GPU, "", ENDED_HUNG), "");
+    assert_string_equal(look_hang(w, AREA_GPU, "", ENDED_DONE), "");
+    assert_string_equal(look_hang(w, AREA_GPU, "", ENDED_HUNG), "");
+    assert_string_equal(look_hang(w, AREA_GPU, "", ENDED_FAILED), "");
+    assert_string_equal(look_hang(w, AREA_GPU, "", ENDED_HUNG), " probe.gpu_hangs");
     assert_int_equal(w->last.isolation, ISOLATION_EXCLUDE);
     assert_int_equal(w->last.blame, BLAME_NODE);
     assert_string_equal(w->last.device, "");
     assert_string_equal(w->last.text, "GPUs: the GPUs' driver does not answer");
 
-    assert_string_equal(look_hang(w, AREA_MOUNTS, "/home", OUTCOME_HUNG), "");
-    assert_string_equal(look_hang(w, AREA_MOUNTS, "/home", OUTCOME_HUNG), " storage.mount_hangs");
+    assert_string_equal(look_hang(w, AREA_MOUNTS, "/home", ENDED_HUNG), "");
+    assert_string_equal(look_hang(w, AREA_MOUNTS, "/home", ENDED_HUNG), " storage.mount_hangs");
     assert_string_equal(w->last.text, "/home: does not answer");
     assert_int_equal(w->last.isolation, ISOLATION_NONE);
     assert_int_equal(w->last.cause, CAUSE_STORAGE);
-    assert_string_equal(look_hang(w, AREA_MOUNTS, "/home", OUTCOME_DONE), "");
-    assert_string_equal(look_hang(w, AREA_MOUNTS, "/home", OUTCOME_DONE), " -storage.mount_hangs");
+    assert_string_equal(look_hang(w, AREA_MOUNTS, "/home", ENDED_DONE), "");
+    assert_string_equal(look_hang(w, AREA_MOUNTS, "/home", ENDED_DONE), " -storage.mount_hangs");
 }
 
 static void test_the_trouble_of_what_is_gone_is_over(void **state)
@@ -380,7 +379,7 @@ static void test_one_look_shows_what_needs_no_other(void **state)
     see(w, AREA_GPU, "0000:4d:00", ITEM_NVML_RETURN, NVML_ERROR_GPU_IS_LOST);
     see(w, AREA_GPU, "0000:9b:00", ITEM_ECC_UNCORRECTED, 5);
     see(w, AREA_NIC, "eth0", ITEM_UP, 0);
-    finish(w, AREA_GPU, "", OUTCOME_DONE);
+    finish(w, AREA_GPU, "", ENDED_DONE);
     judge_now(w->judge, on_change, w);
     assert_string_equal(strbuf_str(&w->said), " probe.gpu_lost");
 }
@@ -414,7 +413,7 @@ static void test_every_rule_is_whole(void **state)
 static void test_lines_are_read_as_they_were_written(void **state)
 {
     struct observation o = observation_make(AREA_MOUNTS, "/a \"b\"\x01");
-    struct ending e = {.area = AREA_GPU, .outcome = OUTCOME_HUNG, .took_us = 17, .why = "so"};
+    struct ending e = {.area = AREA_GPU, .how = ENDED_HUNG, .took_us = 17, .why = "so"};
     struct strbuf line = {0};
     struct probe_line l;
 
@@ -428,7 +427,7 @@ static void test_lines_are_read_as_they_were_written(void **state)
     ending_write(&e, &line);
     assert_int_equal(probe_line_parse(line.s, line.len, &l), 0);
     assert_true(l.is_ending);
-    assert_int_equal(l.ending.outcome, OUTCOME_HUNG);
+    assert_int_equal(l.ending.how, ENDED_HUNG);
     assert_string_equal(l.ending.why, "so");
     strbuf_done(&line);
 }
@@ -460,8 +459,8 @@ static void test_every_name_stands_for_one(void **state)
 {
     for (int i = 0; i < AREA_MAX; i++)
         assert_int_equal(area_from_name(area_name((enum area)i)), i);
-    for (int i = 0; i < OUTCOME_MAX; i++)
-        assert_int_equal(outcome_from_name(outcome_name((enum outcome)i)), i);
+    for (int i = 0; i < ENDED_MAX; i++)
+        assert_int_equal(ended_from_name(ended_name((enum ended)i)), i);
     for (int i = 0; i < ITEM_MAX; i++)
         assert_int_equal(item_from_name(item_name((enum item)i)), i);
 }
