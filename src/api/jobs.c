@@ -39,6 +39,12 @@ static bool is(const char *wanted, const char *value)
     return !wanted || (value && streq(wanted, value));
 }
 
+/* One that waits in several partitions is in each of them. */
+static bool is_in(const char *partition, const struct job *j)
+{
+    return !partition || str_lists_overlap(partition, j->sched.partition);
+}
+
 static bool passes(const struct filter *f, const struct job *j)
 {
     char id[16];
@@ -46,7 +52,7 @@ static bool passes(const struct filter *f, const struct job *j)
     STR_PRINTF(id, "%" PRIu32, j->sched.id);
     if (f->below_key && order(f->below_seen, f->below_key, j->seen_at, j->name) >= 0)
         return false;
-    return is(f->user, j->sched.user) && is(f->partition, j->sched.partition) &&
+    return is(f->user, j->sched.user) && is_in(f->partition, j) &&
            is(f->state, sched_state_name(j->sched.look.state)) &&
            is(f->phase, job_state_name(j->state)) && is(f->mode, mode_name(j->sched.mode)) &&
            is(f->id, id);

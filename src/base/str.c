@@ -54,6 +54,32 @@ bool str_has_number(const char *s, uint64_t number)
     return false;
 }
 
+static bool list_has(const char *list, const char *element, size_t length)
+{
+    for (;; list++) {
+        size_t n = strcspn(list, ",");
+
+        if (n == length && memcmp(list, element, n) == 0)
+            return true;
+        list += n;
+        if (!*list)
+            return false;
+    }
+}
+
+bool str_lists_overlap(const char *a, const char *b)
+{
+    for (;; a++) {
+        size_t n = strcspn(a, ",");
+
+        if (list_has(b, a, n))
+            return true;
+        a += n;
+        if (!*a)
+            return false;
+    }
+}
+
 size_t str_count(const char *s, size_t len, char c)
 {
     typedef char lane __attribute__((vector_size(16)));

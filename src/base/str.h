@@ -18,6 +18,9 @@ static inline bool streq(const char *a, const char *b)
 bool str_startswith(const char *s, const char *prefix);
 bool str_endswith(const char *s, const char *suffix);
 
+/* Whether two lists, "a,b", have an element in common. */
+bool str_lists_overlap(const char *a, const char *b);
+
 /* How often c stands in s[0..len), at the speed of memory. */
 size_t str_count(const char *s, size_t len, char c);
 

@@ -25,7 +25,7 @@ struct beside {
 static bool waits_before(const struct sched_job *x, const struct sched_job *r)
 {
     return x->id != r->id && x->state == SCHED_PENDING && !x->held && !*x->dependency &&
-           streq(x->partition, r->partition) &&
+           str_lists_overlap(x->partition, r->partition) &&
            (r->het_leader == 0 || x->het_leader != r->het_leader);
 }
 

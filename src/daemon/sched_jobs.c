@@ -318,9 +318,23 @@ static void tell_terms(struct sched_watch *w, struct watched *x)
     x->told = notes;
 }
 
+/* One that was submitted to several and is queued again waits in all of them. What was decided
+ * about it was on the terms of the one that it ran in, and these last until it has begun somewhere.
+ */
+static const char *partition_of(const struct sched_watch *w, const struct watched *x)
+{
+    const struct job *j = model_job(pump_model(w->d->pump), x->key);
+    bool again = j && j->attempt.number > 0 && x->r->state == SCHED_PENDING;
+
+    return again && !strchr(j->sched.partition, ',') &&
+                   str_lists_overlap(j->sched.partition, x->r->partition)
+               ? j->sched.partition
+               : x->r->partition;
+}
+
 static void set_terms(struct sched_watch *w, struct watched *x)
 {
-    struct job_labels labels = {.partition = x->r->partition,
+    struct job_labels labels = {.partition = partition_of(w, x),
                                 .account = x->r->account,
                                 .qos = x->r->qos,
                                 .user = x->r->user,

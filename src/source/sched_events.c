@@ -129,6 +129,8 @@ static struct look_facts look_of(const struct translation *t)
     };
 
     STR_COPY(l.label, r->label);
+    if (*r->nodes && r->state != SCHED_PENDING)
+        STR_COPY(l.partition, r->partition);
     STR_COPY(l.reason, r->reason);
     hostlist_copy(l.nodes, sizeof(l.nodes), r->nodes);
     STR_COPY(l.lost_node, t->around->lost_node);

@@ -6,6 +6,7 @@
 #include "source/sched_nodes.h"
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/hostlist.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -294,17 +295,34 @@ static bool is_without(const struct intent_facts *without, const char *name)
     return false;
 }
 
-int sched_nodes_usable(const struct sched_nodes *t, const char *partition, const json_t *exclude,
-                       const struct intent_facts *without)
+static int usable_in(const struct sched_nodes *t, const char *partition, const json_t *exclude,
+                     const struct intent_facts *without)
 {
     int n = 0;
 
-    if (t->nodes.n == 0)
-        return -1;
     VEC_FOREACH (&t->nodes, x)
         n += x->usable && lists(x->partitions, partition) && !lists(exclude, x->name) &&
              !is_without(without, x->name);
     return n;
+}
+
+int sched_nodes_usable(const struct sched_nodes *t, const char *partitions, const json_t *exclude,
+                       const struct intent_facts *without)
+{
+    int most = 0;
+
+    if (t->nodes.n == 0)
+        return -1;
+    for (const char *at = partitions;; at++) {
+        size_t length = strcspn(at, ",");
+        _cleanup_(freep) char *one = strndup(at, length);
+        int n = usable_in(t, one, exclude, without);
+
+        most = n > most ? n : most;
+        at += length;
+        if (!*at)
+            return most;
+    }
 }
 
 json_t *sched_nodes_listed(const struct sched_nodes *t, const char *hosts,

@@ -35,8 +35,9 @@ bool sched_nodes_word(const struct sched_nodes *t, const char *name, struct sche
 void sched_nodes_each(const struct sched_nodes *t,
                       void (*fn)(void *ctx, const char *name, const struct sched_node_word *word),
                       void *ctx);
-/* How many of the partition could be used, without those that are listed; -1: that is not known. */
-int sched_nodes_usable(const struct sched_nodes *t, const char *partition, const json_t *exclude,
+/* How many could be used, without those that are listed, in the partition of these ("a,b": a job
+ * that waits in several runs in one) that has most of them; -1: that is not known. */
+int sched_nodes_usable(const struct sched_nodes *t, const char *partitions, const json_t *exclude,
                        const struct intent_facts *without);
 
 /* Those of a (compressed) list that there are, without those of the intent: an array of names. */

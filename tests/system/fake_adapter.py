@@ -11,7 +11,7 @@ A test makes a World, says what is in it, and gives reknitd the command of an ad
 
 The world outlives its adapters, as a scheduler does: one that was killed is started again and finds
 what was there. `runs` are the attempts of a job in turn: seconds, how it ends, exit code; after the last one
-it runs until the test ends it. Time is time.time(), or whatever clock= returns.
+it runs until the test ends it. One of `partition` "a,b" runs in the first of them that has room. Time is time.time(), or whatever clock= returns.
 
 Without a test:
 
@@ -109,6 +109,7 @@ class World:
             now = int(self.clock())
             self.jobs[job] = {"id": job, "label": job, **JOB, "submit": now, "eligible": now, **members}
             self.plans[job] = {"runs": [tuple(run) for run in runs], "pending_since": 0.0,
+                               "partitions": self.jobs[job]["partition"],
                                "completing_until": None, "began": 0.0, "shown": False}
             self._step()
             return job
@@ -183,7 +184,7 @@ class World:
         if plan["completing_until"] is None:
             r["nodes"], r["nodes_text"], r["batch_host"] = [], "", ""
         plan["pending_since"] = plan["completing_until"] or now
-        r.update(state="pending", restarts=r["restarts"] + 1, submit=int(now),
+        r.update(state="pending", restarts=r["restarts"] + 1, submit=int(now), partition=plan["partitions"],
                  eligible=int(now) + delay, start=0, end=0)
 
     def _step(self):
@@ -205,8 +206,10 @@ class World:
             self._try_start(job, r, plan, now, busy)
 
     def _try_start(self, job, r, plan, now, busy):
-        able = [n for n, node in self.nodes.items() if n not in r["exclude"] and r["partition"] in node["partitions"]]
-        if len(able) < r["n_nodes"] or set(r["required"]) & set(r["exclude"]):
+        able = {p: [n for n, node in self.nodes.items() if n not in r["exclude"] and p in node["partitions"]]
+                for p in r["partition"].split(",")}
+        able = {p: nodes for p, nodes in able.items() if len(nodes) >= r["n_nodes"]}
+        if not able or set(r["required"]) & set(r["exclude"]):
             r.update(held=True, priority=0, reason="BadConstraints", reason_kind="constraints")
             return
         if r["reason_kind"] == "constraints":
@@ -216,13 +219,16 @@ class World:
         if now < r["eligible"]:
             r.update(reason="BeginTime", reason_kind="time")
             return
-        free = [n for n in able if n not in busy and self.nodes[n]["usable"]]
-        if len(free) < r["n_nodes"] or not set(r["required"]) <= set(free):
+        for partition, nodes in able.items():
+            free = [n for n in nodes if n not in busy and self.nodes[n]["usable"]]
+            if len(free) >= r["n_nodes"] and set(r["required"]) <= set(free):
+                break
+        else:
             r.update(reason="Resources", reason_kind="resources")
             return
         nodes = sorted(free, key=lambda n: n not in r["required"])[: r["n_nodes"]]
         busy.update(nodes)
-        r.update(state="running", start=int(now), nodes=nodes, nodes_text=",".join(nodes),
+        r.update(state="running", start=int(now), partition=partition, nodes=nodes, nodes_text=",".join(nodes),
                  batch_host=nodes[0], reason="None", reason_kind="none", failed_node="")
         plan["began"], plan["shown"] = now, False
         if self.launch_race and r["restarts"] and now < plan["pending_since"] + LAUNCH_PAUSE:

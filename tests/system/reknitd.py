@@ -101,6 +101,8 @@ class Journal:
             where.append("kind = ?")
             values.append(kind)
         with contextlib.closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=20)) as db:
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'event'").fetchone():
+                return []  # it is only being made
             rows = db.execute("SELECT seq, parent, time_us, kind, job, attempt, body FROM event WHERE "
                               + " AND ".join(where) + " ORDER BY seq", values).fetchall()
         return [Event(*row[:2], row[2] / 1e6, *row[3:6], json.loads(row[6])) for row in rows]

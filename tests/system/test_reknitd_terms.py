@@ -220,6 +220,39 @@ def test_who_is_watched_again_between_two_looks_has_its_layout(tmp_path):
         wait_for(lambda: world.asked["layout"] == 2, lambda: str(world.asked))
 
 
+def test_who_waits_in_several_partitions_again_is_brought_back_on_the_terms_of_where_it_ran(tmp_path):
+    """Rules count only where all that it waits in match; but it has run in one."""
+    at_once = {"name": "at-once", "policy": {"causes": {"unknown": {"backoff": "0s"}}}}
+    with World(nodes=4) as world:
+        for node in world.nodes.values():
+            node["partitions"] = ["gpu", "spare"]
+        rules = {"mode": "observe", "policies": [at_once], "policy": "at-once",
+                 "rules": [{"partition": "gpu", "mode": "act"}]}
+        with daemon_of(tmp_path, world, **rules) as daemon:
+            job = world.submit(comment="reknit", n_nodes=2, partition="gpu,spare", runs=[(2, "failed", 1)])
+            wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
+            assert job_of(daemon, lambda j: j["state"] == "pending")["mode"] == "act"
+            daemon.stop()
+            daemon.start()  # from its journal
+            followed(daemon, attempt=2)
+            assert world.job(job)["partition"] == "gpu"
+            assert [d for d in deeds(world, "update") if "eligible" in d["set"]], deeds(world)
+            asked = daemon.ask("/v1/jobs?partition=gpu")[1]["jobs"]
+            assert [j["label"] for j in asked] == [job] and daemon.ask("/v1/jobs?partition=cpu")[1]["jobs"] == []
+
+
+def test_who_waits_in_one_of_its_partitions_is_before_it(tmp_path):
+    first = {"name": "first", "policy": {"keep_place": "priority", "causes": {"unknown": {"backoff": "0s"}}}}
+    with World(nodes=4) as world, daemon_of(tmp_path, world, policies=[first], policy="first") as daemon:
+        for node in world.nodes.values():
+            node["partitions"] = ["gpu", "spare"]
+        other = world.submit(name="other", partition="spare,last", held=True)
+        world.change(other, held=False, eligible=int(time.time()) + 3600, priority=5000)
+        job = world.submit(comment="reknit", partition="gpu,spare", runs=[(2, "failed", 1)])
+        wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
+        wait_for(lambda: any(d["set"].get("priority") == 5001 for d in deeds(world, "update")), daemon.log)
+
+
 def hold(world, daemon, job):
     """One of its nodes does not answer."""
     node = world.job(job)["nodes"][0]

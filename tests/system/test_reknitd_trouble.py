@@ -134,6 +134,18 @@ def adapter_dies():
 
 
 @scenario
+def several_partitions():
+    """A job that waits in more than one of them is acted on like any other, on the terms of the one that it ran in."""
+    tiers = {"main": {"Default": "YES", "PriorityTier": "2"}, "spare": {}}
+    with reknitd_on(cluster={"partitions": tiers}, mode="observe",
+                    rules=[{"partition": "main", "mode": "act"}]) as (site, daemon):
+        job = failing(site, daemon, partition="main,spare")
+        brought_back(site, daemon, job)
+        modes = [e.body["mode"] for e in daemon.journal.events(job.id, "mode")]
+        assert modes == ["observe", "act"], daemon.journal.story(job.id)  # the first: no rule is about both
+
+
+@scenario
 def munge_stops():
     with reknitd_on() as (site, daemon):
         job = failing(site, daemon)

@@ -253,11 +253,29 @@ static void test_numbers_in_texts(void **state)
     assert_false(str_has_number("", 0));
 }
 
+static void test_lists_that_overlap(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool overlap;
+    } cases[] = {
+        {"a", "a", true},       {"a", "b", false},       {"a,b", "b", true}, {"a,b", "c,b", true},
+        {"ab", "a,b", false},   {"a,b", "ab,ba", false}, {"a", "aa", false}, {"aa", "a", false},
+        {"a,bb,c", "b", false}, {"", "", true},          {"", "a", false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_int_equal(str_lists_overlap(cases[i].a, cases[i].b), cases[i].overlap);
+        assert_int_equal(str_lists_overlap(cases[i].b, cases[i].a), cases[i].overlap);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_program_is_killed_with_what_it_started),
         cmocka_unit_test(test_numbers_in_texts),
+        cmocka_unit_test(test_lists_that_overlap),
         cmocka_unit_test(durations_parse_and_refuse),
         cmocka_unit_test(durations_format),
         cmocka_unit_test(a_wait_is_never_endless),

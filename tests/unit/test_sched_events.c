@@ -70,11 +70,12 @@ static void becomes(struct world *w, const char *state, int restarts)
 {
     bool waits = streq(state, "pending");
     struct err e = {0};
-    json_t *r = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:[s], s:s, s:{s:i, s:i}}",
-                          "id", "42", "state", state, "restarts", restarts, "submit", 1700000000,
-                          "eligible", 1700000000, "start", waits ? 0 : 1700000010, "batch", 1,
-                          "requeue", 1, "nodes", "n1", "nodes_text", waits ? "" : "n1", "exit",
-                          "code", streq(state, "failed") ? 1 : 0, "signal", 0);
+    json_t *r =
+        json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:b, s:[s], s:s, s:{s:i, s:i}}", "id",
+                  "42", "partition", waits ? "gpu,spare" : "gpu", "state", state, "restarts",
+                  restarts, "submit", 1700000000, "eligible", 1700000000, "start",
+                  waits ? 0 : 1700000010, "batch", 1, "requeue", 1, "nodes", "n1", "nodes_text",
+                  waits ? "" : "n1", "exit", "code", streq(state, "failed") ? 1 : 0, "signal", 0);
 
     assert_non_null(r);
     sched_job_free(w->record);
@@ -256,12 +257,26 @@ static void who_is_queued_again_after_that_is_followed(void **state)
     assert_int_equal(job(w)->state, JOB_ENDING);
 }
 
+/* It runs in one of those that it waits in; queued again it waits in all, and is counted there. */
+static void where_it_ran_is_known_while_it_waits_again(void **state)
+{
+    struct world *w = *state;
+
+    assert_string_equal(job(w)->sched.partition, "gpu,spare");
+    shows(w, "running", 0);
+    assert_string_equal(job(w)->sched.partition, "gpu");
+    shows(w, "failed", 0);
+    shows(w, "pending", 1);
+    assert_string_equal(job(w)->sched.partition, "gpu");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_fails_is_taken),
+        TEST(where_it_ran_is_known_while_it_waits_again),
         TEST(an_attempt_that_no_look_saw_run_is_taken),
         TEST(what_failed_after_it_was_let_go_waiting_is_not_caught_up_with),
         TEST(what_failed_after_it_was_let_go_running_is_not_caught_up_with),

@@ -155,6 +155,10 @@ static void test_usable(void **state)
     assert_int_equal(sched_nodes_usable(t, "a", nobody, &without), 2);
     assert_int_equal(sched_nodes_usable(t, "b", nobody, &without), 1);
     assert_int_equal(sched_nodes_usable(t, "a", exclude, &without), 1);
+    /* all of a job run in one of the partitions that it waits in */
+    assert_int_equal(sched_nodes_usable(t, "a,b", nobody, &without), 2);
+    assert_int_equal(sched_nodes_usable(t, "b,a", nobody, &without), 2);
+    assert_int_equal(sched_nodes_usable(t, "c,b", exclude, &without), 1);
     without.n_nodes = 1;
     STR_COPY(without.nodes[0], "n1");
     assert_int_equal(sched_nodes_usable(t, "a", exclude, &without), 0);

@@ -458,6 +458,7 @@ static const struct field look_fields[] = {
     NUMBER(struct look_facts, stranded),
     NUMBER(struct look_facts, outranked),
     TEXT(struct look_facts, label),
+    TEXT(struct look_facts, partition),
     TEXT(struct look_facts, reason),
     NUMBER(struct look_facts, restarts),
     NUMBER(struct look_facts, tasks),

@@ -56,6 +56,7 @@ struct look_facts {
     bool stranded;    /* jobs that waited for its success were told that it never comes */
     bool outranked;   /* it was queued again, and another that waits comes before it */
     char label[32];   /* as people write its number now; "" = as when it was seen */
+    char partition[64];            /* where it runs, or ran last; "" as long as it has no nodes */
     char reason[REASON_LEN];       /* the scheduler's own word for why it waits or ended */
     uint32_t restarts;             /* how often it was requeued */
     uint32_t tasks;                /* of its present step, 0 = not known */

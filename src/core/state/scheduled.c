@@ -453,6 +453,8 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     s->succeeded |= look->successor;
     if (look->label[0])
         STR_COPY(s->label, look->label);
+    if (look->partition[0])
+        STR_COPY(s->partition, look->partition);
     s->over &= !lives(look);
     s->resumed &= look->state != SCHED_PENDING; /* what it is going to do is seen */
     if (!look->held && !look->completing && !sched_has_ended(look->state))

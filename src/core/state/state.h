@@ -150,7 +150,7 @@ struct sched {
     uint32_t id, uid; /* as in job_facts */
     char label[32], user[64], name[64], account[64], qos[64];
     bool interactive;
-    char partition[64];
+    char partition[64]; /* where it ran last; "a,b": those that it waits in for the first time */
     struct mode_words words;
     enum mode mode;         /* what follows from them; MODE_OFF: nobody was heard yet, too */
     bool unwatched;         /* it was said to be off: what reknit holds of it is taken back */
