@@ -178,6 +178,9 @@ static void add_intent(const struct intent_facts *f, usec_t at, struct strbuf *o
     case INTENT_ARM:
         strbuf_adds(out, "asked the scheduler to let it be queued again");
         break;
+    case INTENT_DISARM:
+        strbuf_adds(out, "asked the scheduler to let it be queued again no more");
+        break;
     case INTENT_RESERVE:
         strbuf_adds(out, "asked the scheduler to keep its nodes free");
         break;

@@ -136,12 +136,17 @@ static void cancel(struct daemon *d, const struct sched_job *r, const struct eve
     act_ask(d, intent, q);
 }
 
-static void arm(struct daemon *d, const struct sched_job *r, const struct event *intent)
+/* Only what is not so is changed: otherwise it is somebody else's doing. */
+static void arm(struct daemon *d, const struct sched_job *r, const struct event *intent, bool on)
 {
-    json_t *q = request("update", r);
+    json_t *q = request("update", r), *states = running_states(), *want;
 
-    json_object_set_new(q, "expect", expect(r, intent, running_states()));
-    json_object_set_new(q, "set", json_pack("{s:b}", "requeue", 1));
+    if (!on)
+        json_array_append_new(states, json_string("pending"));
+    want = expect(r, intent, states);
+    json_object_set_new(want, "requeue", json_boolean(!on));
+    json_object_set_new(q, "expect", want);
+    json_object_set_new(q, "set", json_pack("{s:b}", "requeue", on));
     act_ask(d, intent, q);
 }
 
@@ -323,7 +328,10 @@ void act_on_intent(struct daemon *d, const struct event *intent)
         cancel(d, r, intent);
         break;
     case INTENT_ARM:
-        arm(d, r, intent);
+        arm(d, r, intent, true);
+        break;
+    case INTENT_DISARM:
+        arm(d, r, intent, false);
         break;
     case INTENT_GUARD:
         guard(d, r, intent);

@@ -90,12 +90,16 @@ static bool is_further_part(const struct sched_job *r)
     return r->het_leader != 0 && r->het_leader != r->id;
 }
 
-/* Of a job that was let go: held by a call that came late, or kept from starting, as it waits
- * again, by the nodes that it was not to have. */
-static bool has_remains(const struct sched_job *r, const struct job *j)
+/* Of a job that was let go: held or armed by a call that came late, or kept from starting, as it
+ * waits again, by the nodes that it was not to have. */
+static bool has_remains(const struct sched_watch *w, const struct sched_job *r, const struct job *j)
 {
-    return (r->held && r->noted) || (streq(r->reason_kind, "constraints") && j->sched.n_kept > 0) ||
-           j->sched.look_due || j->pending.n > 0;
+    bool armed =
+        r->requeue && sched_lives(r->state) && sched_may_be_armed(pump_model(w->d->pump), j);
+
+    return armed || (r->held && r->noted) ||
+           (streq(r->reason_kind, "constraints") && j->sched.n_kept > 0) || j->sched.look_due ||
+           j->pending.n > 0;
 }
 
 /* Nobody wants it to be watched, and core has let go of it, or never had it. */
@@ -108,7 +112,7 @@ static bool is_left_alone(const struct sched_watch *w, const struct watched *x)
     j = model_job(pump_model(w->d->pump), x->key);
     if (!j)
         return x->terms.mode == MODE_OFF;
-    return sched_is_let_go(j) && !has_remains(x->r, j);
+    return sched_is_let_go(j) && !has_remains(w, x->r, j);
 }
 
 const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,
@@ -254,10 +258,10 @@ static bool runs(const struct sched_job *r)
 }
 
 /* Core has taken what the record says, and nothing is under way. */
-static bool is_at_rest(const struct watched *x, const struct job *j)
+static bool is_at_rest(const struct sched_watch *w, const struct watched *x, const struct job *j)
 {
     if (sched_is_let_go(j))
-        return !has_remains(x->r, j);
+        return !has_remains(w, x->r, j);
     if (j->sched.look_due || (x->r->state != SCHED_PENDING && !j->sched.resumed &&
                               j->attempt.number < x->r->restarts + 1))
         return false;
@@ -617,7 +621,7 @@ void sched_jobs_again(struct sched_watch *w)
     VEC_FOREACH (&w->jobs, x) {
         const struct job *j = is_further_part((*x)->r) ? NULL : model_job(m, (*x)->key);
 
-        if (j && (!is_at_rest(*x, j) || (news && has_news_of_nodes(w, (*x)->r, j))))
+        if (j && (!is_at_rest(w, *x, j) || (news && has_news_of_nodes(w, (*x)->r, j))))
             translate(w, *x);
     }
     sched_nodes_news_done(w->nodes);
@@ -630,7 +634,7 @@ bool sched_jobs_press(const struct sched_watch *w)
     VEC_FOREACH (&w->jobs, x) {
         const struct job *j = is_further_part((*x)->r) ? NULL : model_job(m, (*x)->key);
 
-        if (j && !is_at_rest(*x, j) && !sched_is_let_go(j))
+        if (j && !is_at_rest(w, *x, j) && !sched_is_let_go(j))
             return true;
     }
     return false;

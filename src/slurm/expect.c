@@ -74,6 +74,11 @@ static int check_held(const struct job_look *l, const json_t *want, struct err *
     return check_flag("held", l->held, want, e);
 }
 
+static int check_requeue(const struct job_look *l, const json_t *want, struct err *e)
+{
+    return check_flag("requeue", l->requeue, want, e);
+}
+
 static int check_cancelled(const struct job_look *l, const json_t *want, struct err *e)
 {
     return check_flag("user_cancelled", l->state == SLURM_STATE_CANCELLED, want, e);
@@ -116,6 +121,7 @@ static const struct {
     {"states", check_states, true},      {"uid", check_uid},
     {"completing", check_completing},    {"held", check_held},
     {"user_cancelled", check_cancelled}, {"name", check_name},
+    {"requeue", check_requeue},
 };
 
 static int check_known(const json_t *expect, struct err *e)

@@ -43,7 +43,7 @@ struct job_look {
     uint32_t restarts, uid;
     int64_t submit; /* seconds since 1970 */
     enum slurm_state state;
-    bool completing, held;
+    bool completing, held, requeue;
     const char *name;
 };
 

@@ -269,6 +269,7 @@ void job_look(const job_info_t *j, struct job_look *ret)
         .state = words_job_state(j->job_state),
         .completing = j->job_state & JOB_COMPLETING,
         .held = is_held(j),
+        .requeue = j->requeue,
         .name = j->name ? j->name : "",
     };
 }

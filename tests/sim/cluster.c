@@ -254,7 +254,7 @@ static void interfere(struct cluster *c, struct arg arg)
 
     if (cluster_is_quiet(c) || f->forgotten)
         return;
-    switch (rng_in(&c->rng, 0, 5)) {
+    switch (rng_in(&c->rng, 0, 6)) {
     case 0:
     case 1:
         cancel_by_hand(c, f);
@@ -268,6 +268,9 @@ static void interfere(struct cluster *c, struct arg arg)
         break;
     case 4:
         slurm_amend(&c->slurm, f, f->exclude, c->now + cluster_between(c, 0, 30 * MIN), BY_PEOPLE);
+        break;
+    case 5:
+        slurm_set_requeue(&c->slurm, f, rng_chance(&c->rng, 50));
         break;
     default:
         cancel_by_hand(c, f);

@@ -110,6 +110,7 @@ static bool takes_back(const struct event *e, const struct job *j)
 
     switch (f->intent) {
     case INTENT_RELEASE:
+    case INTENT_DISARM:
         return true;
     case INTENT_CANCEL:
         return j->sched.unwanted;
@@ -233,6 +234,8 @@ static void check_let_go(struct cluster *c, const struct event *e, const struct 
         cluster_fail(c, "%s is let go in mode %s", e->job, mode_name(j->sched.mode));
     if (f->guarded && f->held && !sched_has_ended(f->state) && !c->scene.late)
         cluster_fail(c, "%s is let go, and held", e->job);
+    if (f->armed && !sched_has_ended(f->state) && !f->stubborn && !c->scene.late)
+        cluster_fail(c, "%s is let go, and armed", e->job);
 }
 
 void inspect_derived(struct cluster *c, const struct event *e)
@@ -413,8 +416,32 @@ static void check_held(struct cluster *c, struct fake_job *f)
         cluster_fail(c, "job %u is watched no more, and held", f->id);
 }
 
+/* Nobody is to care for the job, and nobody is asked. */
+static bool is_left_to_itself(const struct cluster *c, const struct fake_job *f)
+{
+    VEC_FOREACH (&c->stories, t) {
+        const struct job *j = t->index == f->index ? job_named(c, t->key) : NULL;
+
+        if (j && j->sched.mode <= MODE_OBSERVE)
+            return true;
+    }
+    return false;
+}
+
+/* That it may be requeued against its user's word lasts as long as reknit cares for it. */
+static void check_armed(struct cluster *c, struct fake_job *f)
+{
+    if (!f->armed || sched_has_ended(f->state) || f->stubborn || !is_left_to_itself(c, f))
+        f->armed_at = 0;
+    else if (f->armed_at == 0)
+        f->armed_at = c->now;
+    if (f->armed_at > 0 && idle_since(c, f->armed_at) > 5 * MIN && !c->scene.late)
+        cluster_fail(c, "job %u is not cared for, and armed", f->id);
+}
+
 void inspect_job(struct cluster *c, struct fake_job *f)
 {
+    check_armed(c, f);
     check_constrained(c, f);
     check_held(c, f);
     if (f->cancelled && f->back_at > 0 && !sched_has_ended(f->state) &&

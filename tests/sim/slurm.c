@@ -205,13 +205,14 @@ enum answer slurm_cancel(struct slurm *s, struct fake_job *f)
     return ANSWER_OK;
 }
 
-enum answer slurm_set_requeue(struct slurm *s, struct fake_job *f)
+enum answer slurm_set_requeue(struct slurm *s, struct fake_job *f, bool may)
 {
     if (f->forgotten)
         return ANSWER_NO_SUCH_JOB;
     if ((f->state != SCHED_PENDING && !slurm_runs(f)) || !f->batch)
         return ANSWER_REFUSED;
-    f->may_requeue = true;
+    f->may_requeue = may;
+    f->armed = false;
     s->changes++;
     return ANSWER_OK;
 }

@@ -55,6 +55,8 @@ struct fake_job {
     usec_t foreign_at;           /* when others queued it again last */
     bool forgotten;
     bool guarded;              /* held by reknit, not by people */
+    bool armed;                /* may be requeued, by reknit's word, not by people's */
+    usec_t armed_at;           /* ... although reknit cares for it no more; 0 = not so */
     bool noted;                /* ... as its note says */
     usec_t unwatched_at;       /* held although reknit watches it no more; 0 = not so */
     usec_t silent_at;          /* since when a node of it was silent; 0 = none is */
@@ -113,7 +115,7 @@ void slurm_fence(struct slurm *s, uint32_t node);
 
 enum answer slurm_requeue(struct slurm *s, struct fake_job *f, enum by by);
 enum answer slurm_cancel(struct slurm *s, struct fake_job *f);
-enum answer slurm_set_requeue(struct slurm *s, struct fake_job *f);
+enum answer slurm_set_requeue(struct slurm *s, struct fake_job *f, bool may);
 enum answer slurm_amend(struct slurm *s, struct fake_job *f, nodeset exclude, usec_t begin,
                         enum by by);
 void slurm_hold(struct slurm *s, struct fake_job *f, bool held);

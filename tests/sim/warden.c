@@ -363,6 +363,21 @@ static nodeset nodes_named(const struct intent_facts *f)
     return set;
 }
 
+/* What becomes possible is ours, unless somebody else was there first. Where no answer is ever
+ * lost, that can be told apart. */
+static enum answer set_requeue(struct cluster *c, struct fake_job *f, bool may, bool late)
+{
+    bool ours = may ? f->armed || !f->may_requeue : f->armed;
+    enum answer a;
+
+    if (!may && !ours && !late && !c->scene.late && !c->scene.lost && !c->scene.deaths)
+        cluster_fail(c, "job %u is disarmed, and was never armed", f->id);
+    a = slurm_set_requeue(&c->slurm, f, may);
+    if (a == ANSWER_OK)
+        f->armed = may && ours;
+    return a;
+}
+
 /* As Slurm does it, whenever it gets round to it. */
 static enum answer execute(struct cluster *c, const struct event *e, struct fake_job *f, bool late)
 {
@@ -370,7 +385,8 @@ static enum answer execute(struct cluster *c, const struct event *e, struct fake
     enum answer a = ANSWER_REFUSED;
 
     if (f->stubborn && !cluster_is_quiet(c) &&
-        (intent == INTENT_AMEND || intent == INTENT_RELEASE || intent == INTENT_ARM))
+        (intent == INTENT_AMEND || intent == INTENT_RELEASE || intent == INTENT_ARM ||
+         intent == INTENT_DISARM))
         return ANSWER_OK;
     switch (intent) {
     case INTENT_REQUEUE:
@@ -380,7 +396,8 @@ static enum answer execute(struct cluster *c, const struct event *e, struct fake
         a = slurm_cancel(&c->slurm, f);
         break;
     case INTENT_ARM:
-        a = slurm_set_requeue(&c->slurm, f);
+    case INTENT_DISARM:
+        a = set_requeue(c, f, intent == INTENT_ARM, late);
         break;
     case INTENT_AMEND:
         a = slurm_amend(&c->slurm, f, f->own_exclude | (nodes_named(&e->intended) & ~f->required),
@@ -444,6 +461,10 @@ static bool is_as_expected(const struct errand *q, const struct fake_job *f)
                (slurm_runs(f) || f->state == SCHED_PENDING);
     case INTENT_GUARD:
         return same && (slurm_runs(f) || (f->state == SCHED_PENDING && f->guarded));
+    case INTENT_ARM:
+        return same && slurm_runs(f) && !f->may_requeue;
+    case INTENT_DISARM:
+        return same && f->may_requeue && (slurm_runs(f) || f->state == SCHED_PENDING);
     case INTENT_CANCEL: /* also of what waits */
         return same && (slurm_runs(f) || f->state == SCHED_PENDING);
     default:

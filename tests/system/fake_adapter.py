@@ -332,7 +332,7 @@ class World:
 
     def _expect(self, request, record, demand=()):
         expect = request.get("expect", {})
-        known = {"restarts", "submit", "states", "completing", "held", "name", "uid", "user_cancelled"}
+        known = {"restarts", "submit", "states", "completing", "held", "name", "uid", "user_cancelled", "requeue"}
         if not set(expect) <= known or not set(demand) <= set(expect):
             raise Refused("invalid", "expect is not understood, or lacks something")
         for name, value in expect.items():

@@ -290,6 +290,40 @@ def test_what_is_held_is_taken_back_when_its_user_says_off(tmp_path):
         assert "state" not in let_go(daemon)  # nobody looks any more
 
 
+@pytest.mark.parametrize("said", ["reknit:off", "reknit:observe", "rules", "word"])
+def test_who_let_no_requeue_be_has_that_back(tmp_path, said):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit", requeue=False)
+        key = followed(daemon)["key"]
+        wait_for(lambda: world.job(job)["requeue"], daemon.log)
+        if said == "rules":
+            daemon.configure(opt_in=False, **RULES_OFF)
+            daemon.reload()
+        elif said == "word":
+            assert say_mode(daemon, key, "observe", 0) == 200
+        else:
+            world.change(job, comment=said)
+        wait_for(lambda: not world.job(job)["requeue"], daemon.log)
+        if "observe" not in said and said != "word":
+            let_go(daemon)
+            assert "let it be queued again no more" in explained(daemon, key)
+        settle(daemon)
+        assert [d["set"] for d in deeds(world)] == [{"requeue": True}, {"requeue": False}]
+
+
+def test_who_lets_it_be_requeued_himself_is_left_so(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job = world.submit(comment="reknit:observe", requeue=False)
+        followed(daemon)
+        world.change(job, requeue=True)
+        world.change(job, comment="reknit")
+        job_of(daemon, lambda j: j["mode"] == "act")
+        world.change(job, comment="reknit:off")
+        let_go(daemon)
+        settle(daemon)
+        assert world.job(job)["requeue"] and deeds(world) == []
+
+
 def test_of_who_waited_when_it_was_let_go_no_wait_is_told(tmp_path):
     with World(nodes=1) as world, daemon_of(tmp_path, world) as daemon:
         first = world.submit(comment="reknit:off")

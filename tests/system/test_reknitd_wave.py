@@ -556,6 +556,17 @@ def armed(w):
 
 
 @scenario
+def disarmed(w):
+    """Likewise, until he opts out again."""
+    job = w.train("disarmed", options="--steps 100000 --step-ms 50", requeue=False)
+    await_true("that it may be requeued", lambda: "Requeue=1" in w.site.show(job.id), PATIENCE)
+    w.site.update_job(job.id, Comment="reknit:off")
+    await_true("that it may not any more", lambda: "Requeue=0" in w.site.show(job.id), PATIENCE)
+    w.journal.wait(job.id, "job-ended")
+    w.site.run("scancel", job.id)
+
+
+@scenario
 def heterogeneous(w):
     folder = w.site.folder("het", [{"rank": 1, "step": 14, "attempt": 0, "do": "raise", "text": ECC}])
     script = (f"#!/bin/bash\n#SBATCH -N1 -n1 --comment=reknit\n#SBATCH hetjob\n#SBATCH -N1 -n1 --comment=reknit\n"

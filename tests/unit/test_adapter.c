@@ -138,6 +138,7 @@ static int check(const char *expect, bool demand, struct err *e)
         .submit = 1796035193,
         .state = SLURM_STATE_TIMEOUT,
         .held = true,
+        .requeue = true,
         .name = "train",
     };
     json_t *j = expect ? parse(expect) : NULL;
@@ -158,7 +159,7 @@ static void test_preconditions(void **state)
     } cases[] = {
         {"{" DEMANDED "}", 0, ""},
         {"{" DEMANDED ",\"uid\":1000,\"name\":\"train\",\"held\":true,\"completing\":false,"
-         "\"user_cancelled\":false}",
+         "\"user_cancelled\":false,\"requeue\":true}",
          0, ""},
         {"{\"restarts\":1,\"submit\":1796035193,\"states\":[\"timeout\"]}", -ESTALE,
          "restarts is 2, not 1"},
@@ -167,6 +168,7 @@ static void test_preconditions(void **state)
         {"{\"restarts\":2,\"submit\":1796035193,\"states\":[\"failed\"]}", -ESTALE,
          "state is timeout"},
         {"{" DEMANDED ",\"held\":false}", -ESTALE, "held is true"},
+        {"{" DEMANDED ",\"requeue\":false}", -ESTALE, "requeue is true"},
         {"{" DEMANDED ",\"name\":\"other\"}", -ESTALE, "name is another"},
         {"{" DEMANDED ",\"user_cancelled\":true}", -ESTALE, "user_cancelled is false"},
         /* What is not understood comes before what does not hold. */

@@ -34,7 +34,7 @@ static const struct row {
     const char *name;
     enum intent intent;
     const char *free, *frozen;
-    bool nodes, first, unwanted, held, undecided, constrained, unwatched;
+    bool nodes, first, unwanted, held, undecided, constrained, unwatched, armed;
     usec_t at;
     const char *lost;
 } rows[] = {
@@ -57,6 +57,9 @@ static const struct row {
     {"reserve as it dies", INTENT_RESERVE, IN_ACT, NEVER, .undecided = true},
     {"arm", INTENT_ARM, AS_DECIDED, NEVER},
     {"arm as it runs", INTENT_ARM, IN_ACT, NEVER, .undecided = true},
+    {"disarm", INTENT_DISARM, "++++---", NEVER, .armed = true},
+    {"disarm as it runs", INTENT_DISARM, "+++++--", NEVER, .armed = true, .undecided = true},
+    {"disarm what is not armed by us", INTENT_DISARM, NEVER, NEVER},
     {"guard", INTENT_GUARD, IN_ACT, NEVER},
     {"lengthen a hold", INTENT_GUARD, IN_ACT, IN_ACT, .held = true},
     {"mend", INTENT_MEND, "---++++", NEVER},
@@ -102,6 +105,7 @@ static void check(struct world *w, const struct row *r)
     s->look.constrained = r->constrained;
     s->look.n_kept_out = r->constrained;
     s->unwatched = r->unwatched;
+    s->armed = r->armed;
     STR_COPY(s->look.lost_node, r->lost ? r->lost : "");
     STR_COPY(f.nodes[0], NODE);
     s->look.begin = s->own_begin = BEGIN;

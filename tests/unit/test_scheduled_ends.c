@@ -506,39 +506,6 @@ static void what_is_done_and_does_not_exit_is_ended(void **state)
     assert_int_equal(world_last(w, EVENT_JOB_ENDED)->ended.action, ACTION_COMPLETE);
 }
 
-/* Arming */
-
-static void a_job_that_forbids_requeues_is_armed(void **state)
-{
-    struct world *w = *state;
-    struct look_facts l = facts_of(SCHED_RUNNING, 0);
-
-    l.requeueable = false;
-    look_at(w, l);
-    assert_int_equal(asked(w, INTENT_ARM), 1);
-    look_at(w, l);
-    assert_int_equal(asked(w, INTENT_ARM), 1);
-    answer(w, INTENT_ARM, OUTCOME_UNKNOWN);
-    look_at(w, l);
-    assert_int_equal(asked(w, INTENT_ARM), 2);
-    answer(w, INTENT_ARM, OUTCOME_DONE);
-    look(w, SCHED_RUNNING, 0);
-    assert_int_equal(asked(w, INTENT_ARM), 2);
-}
-
-static void arming_is_given_up(void **state)
-{
-    struct world *w = *state;
-    struct look_facts l = facts_of(SCHED_RUNNING, 0);
-
-    l.requeueable = false;
-    for (int i = 0; i < 10; i++) {
-        look_at(w, l);
-        answer(w, INTENT_ARM, OUTCOME_FAILED);
-    }
-    assert_int_equal(asked(w, INTENT_ARM), 3);
-}
-
 /* Brakes, over several jobs */
 
 static void of_other(struct world *w, const char *job)
@@ -611,76 +578,6 @@ static void a_storm_is_answered_slowly(void **state)
     assert_int_equal(asked(w, INTENT_REQUEUE), 6);
     world_wait(w, 9 * MIN + 2 * S); /* it is over */
     assert_int_equal(asked(w, INTENT_REQUEUE), 40);
-}
-
-static void forbid(struct world *w, enum sched_state state)
-{
-    struct look_facts l = facts_of(state, 0);
-
-    l.requeueable = false;
-    look_at(w, l);
-}
-
-/* Nothing is proposed that cannot be done. */
-static void what_must_not_be_requeued_is_not_proposed(void **state)
-{
-    struct world *w = *state;
-
-    forbid(w, SCHED_RUNNING);
-    world_root(w, "net.link", CAUSE_NETWORK);
-    forbid(w, SCHED_FAILED);
-    world_die(w, 1);
-    world_wait(w, MIN);
-    assert_int_equal(world_decision(w)->action, ACTION_STOP);
-    assert_string_equal(world_decision(w)->rule, "no-requeue");
-    assert_int_equal(asked_anything(w), 0);
-}
-
-/* What would have been done is what is compared with what people do. */
-static void what_must_not_be_requeued_is_judged_when_observed(void **state)
-{
-    struct world *w = *state;
-
-    forbid(w, SCHED_RUNNING);
-    world_root(w, "net.link", CAUSE_NETWORK);
-    forbid(w, SCHED_FAILED);
-    world_die(w, 1);
-    world_wait(w, MIN);
-    assert_true(action_restarts(world_decision(w)->action));
-    assert_int_equal(asked_anything(w), 0);
-}
-
-/* Its task has died, and it runs on. */
-static void crash_while_forbidden(struct world *w)
-{
-    forbid(w, SCHED_RUNNING);
-    task_exit(w, 2, 1);
-    world_wait(w, 30 * S);
-    assert_true(action_restarts(world_decision(w)->action));
-    assert_int_equal(asked_anything(w), 0);
-}
-
-static void an_approval_lets_it_be_requeued_while_it_runs(void **state)
-{
-    struct world *w = *state;
-
-    crash_while_forbidden(w);
-    operate(w, REQUEST_APPROVE, decision_seq(w));
-    assert_int_equal(asked(w, INTENT_ARM), 1);
-    assert_int_equal(asked(w, INTENT_REQUEUE), 0);
-    answer(w, INTENT_ARM, OUTCOME_DONE);
-    look(w, SCHED_RUNNING, 0);
-    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
-}
-
-static void a_proposal_that_cannot_be_done_any_more_is_withdrawn(void **state)
-{
-    struct world *w = *state;
-
-    crash_while_forbidden(w);
-    forbid(w, SCHED_FAILED);
-    assert_int_equal(world_decision(w)->action, ACTION_STOP);
-    assert_string_equal(world_decision(w)->rule, "no-requeue");
 }
 
 /* The first word is the last. */
@@ -940,10 +837,6 @@ int main(void)
         IN(act, of_a_list_of_nodes_none_is_meant),
         IN(act, the_only_node_stays_in_if_it_is_required),
         IN(act, a_label_follows_the_record),
-        IN(propose, what_must_not_be_requeued_is_not_proposed),
-        IN(observe, what_must_not_be_requeued_is_judged_when_observed),
-        IN(propose, an_approval_lets_it_be_requeued_while_it_runs),
-        IN(propose, a_proposal_that_cannot_be_done_any_more_is_withdrawn),
         IN(act, who_is_refused_for_good_is_not_asked_for_again),
         IN(act, no_budget_is_used_beyond_its_end),
         IN(act, cancelled_while_it_ran),
@@ -977,8 +870,6 @@ int main(void)
         IN(act, stop_leaves_an_ended_job_as_it_is),
         IN(act, what_cannot_be_started_again_is_not_cancelled),
         IN(act, what_is_done_and_does_not_exit_is_ended),
-        IN(act, a_job_that_forbids_requeues_is_armed),
-        IN(act, arming_is_given_up),
         IN(act, actions_an_hour_are_limited),
         IN(act, actions_of_a_partition_are_limited),
         IN(act, a_storm_is_answered_slowly),

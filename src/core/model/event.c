@@ -62,12 +62,25 @@ static const char *const action_names[ACTION_MAX] = {
 DEFINE_NAMES(action, enum action, action_names);
 
 static const char *const intent_names[INTENT_MAX] = {
-    [INTENT_INSPECT] = "inspect", [INTENT_KILL] = "kill",       [INTENT_START] = "start",
-    [INTENT_REQUEUE] = "requeue", [INTENT_AMEND] = "amend",     [INTENT_CANCEL] = "cancel",
-    [INTENT_ARM] = "arm",         [INTENT_FENCE] = "fence",     [INTENT_GUARD] = "guard",
-    [INTENT_RELEASE] = "release", [INTENT_RESERVE] = "reserve", [INTENT_UNRESERVE] = "unreserve",
-    [INTENT_YIELD] = "yield",     [INTENT_MEND] = "mend",       [INTENT_HOLD] = "hold",
-    [INTENT_DRAIN] = "drain",     [INTENT_UNDRAIN] = "undrain", [INTENT_CHECK_NODE] = "check-node",
+    [INTENT_INSPECT] = "inspect",
+    [INTENT_KILL] = "kill",
+    [INTENT_START] = "start",
+    [INTENT_REQUEUE] = "requeue",
+    [INTENT_AMEND] = "amend",
+    [INTENT_CANCEL] = "cancel",
+    [INTENT_ARM] = "arm",
+    [INTENT_DISARM] = "disarm",
+    [INTENT_FENCE] = "fence",
+    [INTENT_GUARD] = "guard",
+    [INTENT_RELEASE] = "release",
+    [INTENT_RESERVE] = "reserve",
+    [INTENT_UNRESERVE] = "unreserve",
+    [INTENT_YIELD] = "yield",
+    [INTENT_MEND] = "mend",
+    [INTENT_HOLD] = "hold",
+    [INTENT_DRAIN] = "drain",
+    [INTENT_UNDRAIN] = "undrain",
+    [INTENT_CHECK_NODE] = "check-node",
 };
 DEFINE_NAMES(intent, enum intent, intent_names);
 

@@ -99,6 +99,7 @@ enum intent {
     INTENT_AMEND,   /* of the queued attempt: keep it from `nodes`, begin at `not_before` */
     INTENT_CANCEL,  /* have the scheduler end the job */
     INTENT_ARM,     /* let the scheduler requeue it, should that become necessary */
+    INTENT_DISARM,  /* the end of that: as its user had it */
     INTENT_FENCE, /* find out whether anything still runs on `nodes`; the result: FENCED, or not */
     INTENT_GUARD, /* of a running job: were it requeued now, let it not start by itself */
     INTENT_RELEASE,   /* the end of that */

@@ -43,6 +43,12 @@ static inline bool sched_has_ended(enum sched_state s)
     return s >= SCHED_COMPLETED;
 }
 
+/* It waits or runs. */
+static inline bool sched_lives(enum sched_state s)
+{
+    return s != SCHED_NONE && !sched_has_ended(s);
+}
+
 /* One look at a job. Fed to core when it differs from the one before, and after each action. */
 struct look_facts {
     enum sched_state state;

@@ -3,32 +3,26 @@
 /* A job whose mode is off is not watched any more: nothing is found, judged or decided about it.
  * But what Reknit holds of it by then is first taken back, so that it is as it would be without:
  * the reservation of its nodes, its place before the others, a start that was moved away, the nodes
- * that are kept out of it while it waits, and a hold. Only then it is let go, which ends it for
- * core; should it be watched again, that begins with the attempt that runs then. That a job which
- * said --no-requeue may be requeued, should it have been armed, is not taken back yet.
+ * that are kept out of it while it waits, a hold, and that it may be requeued against its user's
+ * word. Only then it is let go, which ends it for core; should it be watched again, that begins
+ * with the attempt that runs then.
  *
  * While a node of it is lost, hold and start stay as they are: to give them back would start a
  * second copy beside the first. That ends when the node answers again; the hold at its deadline,
  * the start when it comes.
  *
- * A call that timed out may hold it long after it was let go. That shows in a look, and is taken
- * back then. */
+ * A call that timed out may hold or arm it long after it was let go. That shows in a look, and is
+ * taken back then. */
 
 #include "core/plan/letgo.h"
 
+#include "core/plan/arm.h"
 #include "core/plan/lost.h"
 #include "core/plan/place.h"
 
-static bool lives(const struct job *j)
-{
-    enum sched_state state = j->sched.look.state;
-
-    return state != SCHED_NONE && !sched_has_ended(state);
-}
-
 static bool is_held(const struct job *j)
 {
-    return j->sched.guarded && j->sched.look.held && lives(j);
+    return j->sched.guarded && j->sched.look.held && sched_lives(j->sched.look.state);
 }
 
 /* What it ran with when it was let go, it is queued again with: then only what keeps it from
@@ -85,6 +79,8 @@ bool letgo_intent(const struct model *m, const struct job *j, struct intent_fact
 {
     if (place_intent(m, j, ret))
         return true;
+    if (arm_is_taken_back(m, j))
+        return ask(ret, INTENT_DISARM, j);
     if (wants_undoing(m, j))
         return ask_undoing(m, j, ret);
     return m->now >= release_due(m, j) && ask(ret, INTENT_RELEASE, j);
@@ -110,5 +106,5 @@ bool letgo_is_done(const struct model *m, const struct job *j)
     if (s->look.state == SCHED_FORGOTTEN)
         return !place_is_kept(m, j);
     return j->pending.n == 0 && !s->look_due && !is_held(j) && !is_amended(m, j) &&
-           !place_is_kept(m, j) && !(j->requested && sched_is_in_doubt(m, j));
+           !arm_is_left(j) && !place_is_kept(m, j) && !(j->requested && sched_is_in_doubt(m, j));
 }

@@ -23,7 +23,7 @@ static bool may_act(const struct model *m, const struct job *j)
 /* Asked for before there was a decision, too, in mode act. */
 static bool is_cared_for(const struct model *m, const struct job *j)
 {
-    return !m->frozen && (j->sched.mode == MODE_ACT || may_act(m, j));
+    return !m->frozen && plan_sched_cares(m, j);
 }
 
 static bool is_lost(const struct job *j, const struct intent_facts *f)
@@ -63,6 +63,8 @@ bool plan_sched_permits(const struct model *m, const struct job *j, const struct
     case INTENT_RESERVE:
     case INTENT_ARM:
         return is_cared_for(m, j);
+    case INTENT_DISARM:
+        return s->armed && !m->frozen && !plan_sched_cares(m, j);
     case INTENT_GUARD:
         return s->mode == MODE_ACT && (!m->frozen || s->look.held);
     case INTENT_MEND:

@@ -22,6 +22,7 @@
 
 #include "core/plan/scheduled.h"
 
+#include "core/plan/arm.h"
 #include "core/plan/letgo.h"
 #include "core/plan/lost.h"
 #include "core/plan/place.h"
@@ -72,6 +73,11 @@ bool plan_sched_may_act(const struct model *m, const struct job *j, char *ret, s
     return true;
 }
 
+bool plan_sched_cares(const struct model *m, const struct job *j)
+{
+    return j->sched.mode == MODE_ACT || plan_sched_may_act(m, j, NULL, 0);
+}
+
 static bool is_decided(const struct job *j)
 {
     return j->state == JOB_DECIDED || j->state == JOB_STARTING;
@@ -94,20 +100,6 @@ static bool can_be_requeued(const struct look_facts *look)
     }
 }
 
-/* While it runs, and not later, it can be let: as soon as it is in our care, or, where people are
- * asked first, when they have said yes. */
-static bool wants_arming(const struct model *m, const struct job *j)
-{
-    const struct sched *s = &j->sched;
-    bool cared_for = j->state == JOB_RUNNING && s->mode == MODE_ACT;
-    bool to_restart = is_decided(j) && action_restarts(j->attempt.decision.action) &&
-                      plan_sched_may_act(m, j, NULL, 0);
-
-    return (cared_for || to_restart) && s->arm_due && s->arms < WISH_TRIES && !m->frozen &&
-           !s->interactive && s->look.state == SCHED_RUNNING && !s->look.requeueable &&
-           !job_awaits(j, INTENT_ARM);
-}
-
 /* The attempt that was judged is still the last, as far as the scheduler knows. */
 static bool wants_requeue(const struct model *m, const struct job *j)
 {
@@ -117,7 +109,7 @@ static bool wants_requeue(const struct model *m, const struct job *j)
            !s->look_due && !j->start_failed && !j->requested && !sched_was_requeued(j) &&
            can_be_requeued(&s->look) && !lost_would_start_beside_itself(j) &&
            !(s->look.completing && s->not_while_completing) && !job_awaits(j, INTENT_RESERVE) &&
-           !job_awaits(j, INTENT_ARM) && !wants_arming(m, j) && plan_sched_may_act(m, j, NULL, 0);
+           !job_awaits(j, INTENT_ARM) && !arm_is_wanted(m, j) && plan_sched_may_act(m, j, NULL, 0);
 }
 
 /* Who was refused waits before he asks again; otherwise the delay is one of the start. */
@@ -366,8 +358,10 @@ bool plan_sched_intent(const struct model *m, const struct job *j, struct intent
                                           : let_go(m, j, ret, ret_attempt);
     if (wants_inspection(j))
         return ask(ret, INTENT_INSPECT, j);
-    if (wants_arming(m, j))
+    if (arm_is_wanted(m, j))
         return ask(ret, INTENT_ARM, j);
+    if (arm_is_taken_back(m, j))
+        return ask(ret, INTENT_DISARM, j);
     if (m->now >= cancel_due(m, j))
         return ask(ret, INTENT_CANCEL, j);
     if (m->now >= hold_due(m, j))

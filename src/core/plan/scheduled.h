@@ -13,6 +13,9 @@ bool plan_sched_ended(const struct model *m, const struct job *j);
 /* Whether anything may be done for the job now, and if not, why not (in ret, may be NULL). */
 bool plan_sched_may_act(const struct model *m, const struct job *j, char *ret, size_t size);
 
+/* Whether it is in our care: in mode act, or what was decided may be done. */
+bool plan_sched_cares(const struct model *m, const struct job *j);
+
 /* From when on the brakes let a further job be requeued; m->now: at once. */
 usec_t brakes_free_at(const struct model *m, const struct job *j);
 /* How long to wait after a wish that came to nothing, the nth in a row, before it is repeated. */

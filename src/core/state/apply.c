@@ -288,6 +288,7 @@ static void note_failed_intent(struct job *j, const struct event *intent,
     case INTENT_AMEND:
     case INTENT_CANCEL:
     case INTENT_ARM:
+    case INTENT_DISARM:
     case INTENT_FENCE:
     case INTENT_GUARD:
     case INTENT_RELEASE:
@@ -574,6 +575,7 @@ static bool apply_intent(struct model *m, struct job *j, const struct event *e)
     case INTENT_AMEND:
     case INTENT_CANCEL:
     case INTENT_ARM:
+    case INTENT_DISARM:
     case INTENT_FENCE:
     case INTENT_GUARD:
     case INTENT_RELEASE:

@@ -107,6 +107,21 @@ bool sched_has_recovered(const struct job *j)
            !sched_was_requeued(j) && a->last_progress > j->attempt.decided_at;
 }
 
+static bool is_arming(const struct model *m, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    return job_awaits(j, INTENT_ARM) || s->arm_granted ||
+           (s->arm_doubts > 0 && m->now < s->arming_until);
+}
+
+bool sched_may_be_armed(const struct model *m, const struct job *j)
+{
+    const struct sched *s = &j->sched;
+
+    return (s->armed && s->disarms < WISH_TRIES) || is_arming(m, j);
+}
+
 /* Deeds */
 
 void model_add_deed(struct model *m, enum deed_kind kind, const char *name)
@@ -212,12 +227,20 @@ static void renew_wish(struct job *j)
     j->request_signal = 0;
 }
 
+static void doubt_arming(struct sched *s, usec_t now)
+{
+    s->arm_doubts = now < s->arming_until ? s->arm_doubts + 1 : 1;
+    s->arming_until = now + DOUBT_LASTS;
+}
+
 /* What was asked for was about the attempt before, or about this one while it waited. */
-static void drop_pending(struct job *j)
+static void drop_pending(struct job *j, usec_t now)
 {
     for (size_t i = j->pending.n; i-- > 0;) {
         const struct intent_facts *f = &j->pending.v[i].intended;
 
+        if (f->intent == INTENT_ARM)
+            doubt_arming(&j->sched, now);
         if (f->intent != INTENT_CANCEL || f->restarts + 1 != j->attempt.number)
             VEC_REMOVE(&j->pending, i);
     }
@@ -228,7 +251,7 @@ void sched_attempt_begun(struct model *m, struct job *j)
     struct sched *s = &j->sched;
     const struct look_facts *look = &s->look;
 
-    drop_pending(j);
+    drop_pending(j, m->now);
     renew_wish(j);
     s->let_go = s->resumed = false;
     s->base_restarts = j->attempt.number - 1;
@@ -241,8 +264,8 @@ void sched_attempt_begun(struct model *m, struct job *j)
     s->is_first = false;
     s->yield_due = s->mend_due = true;
     s->pending_since = USEC_NEVER;
-    s->arms = 0;
-    s->arm_due = true;
+    s->arms = s->disarms = 0;
+    s->arm_due = s->disarm_due = true;
     s->approved = s->rejected = false;
     forget_wishes(s);
     drop_expired(s, m->now);
@@ -322,10 +345,13 @@ void sched_mode(struct job *j, const struct mode_facts *f)
 {
     struct sched *s = &j->sched;
     bool was_let_go = sched_is_let_go(j), off;
+    enum mode before = s->mode;
 
     mode_hear(&s->words, f);
     s->mode = mode_in_force(&s->words);
     off = s->mode == MODE_OFF;
+    if (s->mode != before)
+        s->arms = s->disarms = 0;
     s->undoes = s->unwatched && off ? s->undoes : 0;
     s->yields = s->unwatched && off ? s->yields : 0;
     s->unwatched = off;
@@ -343,11 +369,6 @@ static void note_attempt(struct sched *s, const struct look_facts *look)
     s->node_lost |= look->state == SCHED_NODE_FAIL;
 }
 
-static bool lives(const struct look_facts *look)
-{
-    return look->state != SCHED_NONE && !sched_has_ended(look->state);
-}
-
 /* A requeue shows as more restarts: rather the one that was granted than one that was lost. */
 static void settle_doubt(struct model *m, struct job *j, uint32_t restarts_before)
 {
@@ -356,7 +377,7 @@ static void settle_doubt(struct model *m, struct job *j, uint32_t restarts_befor
 
     if (s->look_due)
         s->doubt_until = m->now + DOUBT_LASTS;
-    s->unwanted = lives(&s->look) && j->requested && (s->unwanted || doubted);
+    s->unwanted = sched_lives(s->look.state) && j->requested && (s->unwanted || doubted);
     for (uint32_t n = restarts_before; n < s->look.restarts; n++) {
         if (!s->requeue_to_come && s->doubts > 0)
             s->doubts--;
@@ -377,6 +398,7 @@ static void see_what_is_due(struct job *j)
     s->amend_due |= !job_awaits(j, INTENT_AMEND);
     s->cancel_due |= !job_awaits(j, INTENT_CANCEL);
     s->arm_due |= !job_awaits(j, INTENT_ARM);
+    s->disarm_due |= !job_awaits(j, INTENT_DISARM);
     s->yield_due |= !job_awaits(j, INTENT_YIELD);
     s->mend_due |= !job_awaits(j, INTENT_MEND);
 }
@@ -389,6 +411,25 @@ static void see_whether_heeded(struct job *j, uint32_t before)
     if (s->amended && s->look.restarts == before && is_near(s->look.begin, s->asked_begin) &&
         !sched_lacks_exclusions(j))
         s->unheeded = false;
+}
+
+/* forbidden: it was not requeueable, as the look before showed. */
+static void see_whether_armed(const struct model *m, struct job *j, bool forbidden)
+{
+    struct sched *s = &j->sched;
+
+    if (!s->look.requeueable) {
+        s->armed = false;
+    } else if (forbidden && is_arming(m, j)) {
+        s->armed = true;
+        s->disarms = 0;
+        s->arm_doubts -= !s->arm_granted && !job_awaits(j, INTENT_ARM);
+    }
+    s->arm_granted = false;
+    if (s->look.state == SCHED_FORGOTTEN) { /* who comes now is another */
+        s->armed = false;
+        s->arm_doubts = 0;
+    }
 }
 
 static void see_it_wait(struct sched *s, usec_t now)
@@ -444,10 +485,12 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
 {
     struct sched *s = &j->sched;
     uint32_t before;
+    bool forbidden;
 
     if (!j->scheduled)
         return false;
     before = s->look.restarts;
+    forbidden = s->look.state != SCHED_NONE && !s->look.requeueable;
     note_return(j, look, m->now);
     s->look = *look;
     s->succeeded |= look->successor;
@@ -455,7 +498,7 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
         STR_COPY(s->label, look->label);
     if (look->partition[0])
         STR_COPY(s->partition, look->partition);
-    s->over &= !lives(look);
+    s->over &= !sched_lives(look->state);
     s->resumed &= look->state != SCHED_PENDING; /* what it is going to do is seen */
     if (!look->held && !look->completing && !sched_has_ended(look->state))
         s->guarded &= job_awaits(j, INTENT_GUARD); /* somebody else has released it */
@@ -465,6 +508,7 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     settle_doubt(m, j, before);
     see_what_is_due(j);
     see_whether_heeded(j, before);
+    see_whether_armed(m, j, forbidden);
     if (look->state != SCHED_PENDING || !sched_was_requeued(j) || look->completing)
         s->pending_since = USEC_NEVER;
     else if (s->pending_since == USEC_NEVER || look->restarts != before)
@@ -665,6 +709,10 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
         s->arms++;
         s->arm_due = false;
         return true;
+    case INTENT_DISARM:
+        s->disarms++;
+        s->disarm_due = false;
+        return true;
     case INTENT_FENCE:
         s->fence_asked_at = m->now;
         return true;
@@ -702,6 +750,19 @@ static void requeue_not_done(struct job *j, const struct result_facts *r, bool o
     j->start_final = r->final;
 }
 
+/* Who was answered "changed" was overtaken by somebody who wants the same. */
+static void note_arming(struct sched *s, enum outcome outcome, usec_t now)
+{
+    bool seen = s->armed; /* by a look meanwhile */
+
+    if (outcome == OUTCOME_DONE)
+        s->arm_granted = !seen;
+    else if (outcome != OUTCOME_UNKNOWN)
+        s->armed &= s->arm_doubts > 0 && now < s->arming_until;
+    else if (!seen)
+        doubt_arming(s, now);
+}
+
 void sched_result(struct model *m, struct job *j, const struct event *intent,
                   const struct result_facts *r)
 {
@@ -727,8 +788,11 @@ void sched_result(struct model *m, struct job *j, const struct event *intent,
         s->nodes_refused |= r->outcome == OUTCOME_FAILED && intent->intended.n_nodes > 0 &&
                             of_this_decision && s->tries > 1;
         break;
-    case INTENT_CANCEL:
     case INTENT_ARM:
+        note_arming(s, r->outcome, m->now);
+        break;
+    case INTENT_CANCEL:
+    case INTENT_DISARM:
     case INTENT_GUARD:
     case INTENT_MEND:
         break;

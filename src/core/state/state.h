@@ -182,6 +182,12 @@ struct sched {
     usec_t released_at;    /* ... last */
     uint32_t arms;         /* how often it was asked for */
     bool arm_due;          /* it may be asked for (again); likewise below */
+    bool arm_granted;      /* the next look shows whether it came about */
+    uint32_t arm_doubts;   /* so many were not answered: they may yet be done */
+    usec_t arming_until;   /* ... until then */
+    bool armed;            /* it may be requeued, and that was granted to us; whichever attempt */
+    uint32_t disarms;      /* how often that was asked to be taken back */
+    bool disarm_due;
 
     /* Its place in the queue, and those behind it */
     char reservation[RESERVATION_LEN]; /* that keeps its nodes, as far as is known; "" = none */
@@ -356,6 +362,9 @@ bool sched_is_in_doubt(const struct model *m, const struct job *j);
 
 /* It gets on again after all, and nothing was done about it yet. */
 bool sched_has_recovered(const struct job *j);
+
+/* It may be requeued by our word alone, or that may yet show. */
+bool sched_may_be_armed(const struct model *m, const struct job *j);
 
 /* Nothing of its last attempt runs on that node, which was lost, as somebody could prove. */
 bool sched_is_fenced(const struct job *j, const char *node);
