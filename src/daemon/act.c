@@ -26,11 +26,9 @@ struct deed_open {
 static void report(struct daemon *d, const struct event *intent, const struct result_facts *r)
 {
     struct event e = {.kind = EVENT_RESULT, .attempt = intent->attempt};
-    const struct job *j = model_job(pump_model(d->pump), intent->job);
 
-    if (!j || !job_awaits_seq(j, intent->seq))
+    if (!model_awaits(pump_model(d->pump), intent))
         return;
-
     STR_COPY(e.job, intent->job);
     e.result = *r;
     e.result.intent = intent->seq;

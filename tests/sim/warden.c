@@ -472,13 +472,6 @@ static bool is_as_expected(const struct errand *q, const struct fake_job *f)
     }
 }
 
-static bool has_intent(const struct cluster *c, const char *key, uint64_t seq)
-{
-    const struct job *j = job_named(c, key);
-
-    return j && job_awaits_seq(j, seq);
-}
-
 struct telling {
     struct event intent;
     enum outcome outcome;
@@ -495,7 +488,7 @@ static void tell_result(struct cluster *c, struct arg arg)
         STR_COPY(e.job, t->intent.job);
         e.result = (struct result_facts){.intent = t->intent.seq, .outcome = t->outcome};
         STR_COPY(e.result.detail, "as drawn");
-        if (has_intent(c, e.job, e.result.intent))
+        if (model_awaits(core_model(c->core), &t->intent))
             warden_feed(c, e);
         for (size_t i = 0; i < c->watch.n; i++)
             if (streq(c->watch.v[i].key, t->intent.job))
@@ -625,7 +618,7 @@ static void act(struct cluster *c, struct arg arg)
         cluster_later(c, c->full ? c->adapter_free_at - c->now : FIRST_LOOK, act, arg);
         return;
     }
-    if (!orphan && has_intent(c, q->intent.job, q->intent.seq))
+    if (!orphan && model_awaits(core_model(c->core), &q->intent))
         carry_out(c, q);
     else if (orphan && q->intent.intended.intent == INTENT_FENCE)
         fence(c, &q->intent, 0);

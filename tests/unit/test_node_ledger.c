@@ -145,8 +145,10 @@ static void a_gpu_off_the_bus_drains_its_node_at_once(void **state)
     assert_string_equal(i->intended.nodes[0], "n3");
     assert_string_equal(i->intended.reason,
                         "reknit: GPU 0000:9b:00 has fallen off the bus (Xid 79)");
+    assert_true(model_awaits(core_model(w->core), i));
     answer_node(w, INTENT_DRAIN, OUTCOME_DONE);
     assert_true(node(w, "n3")->drained);
+    assert_false(model_awaits(core_model(w->core), world_intent(w, INTENT_DRAIN)));
     xid(w, "n3", GPU0, 79, ISOLATION_REBOOT); /* it goes on */
     assert_int_equal(world_count_intents(w, INTENT_DRAIN), 1);
     assert_int_equal(world_count(w, EVENT_NODE_VERDICT), 1);

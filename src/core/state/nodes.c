@@ -131,6 +131,15 @@ uint32_t nodes_drained(const struct nodes *n)
     return count;
 }
 
+bool nodes_await(const struct nodes *n, uint64_t intent)
+{
+    VEC_FOREACH (&n->list, at)
+        VEC_FOREACH (&(*at)->pending, e)
+            if (e->seq == intent)
+                return true;
+    return false;
+}
+
 bool node_is_quiet(const struct node_ledger *l)
 {
     return l->troubles.n == 0 && l->verdict.isolation == ISOLATION_NONE && !l->drained;

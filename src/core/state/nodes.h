@@ -106,6 +106,8 @@ const struct shared_fault *nodes_shared(const struct nodes *n, const struct node
                                         usec_t now);
 /* How many are drained by us, or soon will be. */
 uint32_t nodes_drained(const struct nodes *n);
+/* Whether the intent of that number has no result yet. */
+bool nodes_await(const struct nodes *n, uint64_t intent);
 
 /* Parts of model_apply(). Whether the event fits. */
 bool nodes_apply(struct model *m, const struct event *e);

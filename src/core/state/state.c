@@ -77,10 +77,14 @@ bool job_awaits(const struct job *j, enum intent intent)
     return false;
 }
 
-bool job_awaits_seq(const struct job *j, uint64_t seq)
+bool model_awaits(const struct model *m, const struct event *intent)
 {
+    const struct job *j = model_job(m, intent->job);
+
+    if (!j)
+        return nodes_await(&m->nodes, intent->seq);
     VEC_FOREACH (&j->pending, e)
-        if (e->seq == seq)
+        if (e->seq == intent->seq)
             return true;
     return false;
 }

@@ -316,8 +316,8 @@ usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *nam
 /* Whether an intent of this kind has no result yet. */
 bool job_awaits(const struct job *j, enum intent intent);
 
-/* Likewise that very one. */
-bool job_awaits_seq(const struct job *j, uint64_t seq);
+/* Likewise that very one, of a job or of a node. */
+bool model_awaits(const struct model *m, const struct event *intent);
 
 /* Whether what happens in that attempt still matters: it is the last, and no other is on its way.
  */
