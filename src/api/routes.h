@@ -56,8 +56,11 @@ ROUTE_HANDLER(post_reject);
 ROUTE_HANDLER(post_mode);
 ROUTE_HANDLER(post_freeze);
 ROUTE_HANDLER(post_thaw);
-ROUTE_HANDLER(get_node); /* state.c */
-ROUTE_HANDLER(get_agents);
+ROUTE_HANDLER(get_nodes); /* nodes.c */
+ROUTE_HANDLER(get_node);
+ROUTE_HANDLER(post_resume);
+ROUTE_HANDLER(post_rearm);
+ROUTE_HANDLER(get_agents); /* state.c */
 ROUTE_HANDLER(get_health);
 ROUTE_HANDLER(get_openapi);
 ROUTE_HANDLER(get_metrics);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is known of a node, and how the daemon itself is. */
+/* How the daemon itself is, and the agents of the nodes. */
 
 #include "api/metrics.h"
 #include "api/openapi.h"
@@ -11,64 +11,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-
-#define VERDICTS_MAX 2000 /* of the past that are looked through for a node */
-#define BLAMED_MAX   50
-
-/* Nodes */
-
-static bool names_node(const struct culprits *c, const char *node)
-{
-    for (uint32_t i = 0; i < c->n_nodes; i++)
-        if (streq(c->nodes[i], node))
-            return true;
-    return false;
-}
-
-static json_t *blamed_in(const struct event *e)
-{
-    json_t *v = json_pack("{s:s, s:I, s:I, s:s, s:s, s:i}", "job", e->job, "attempt",
-                          (json_int_t)e->attempt, "seq", (json_int_t)e->seq, "class",
-                          incident_class_name(e->incident.class), "cause",
-                          cause_name(e->incident.cause), "confidence", (int)e->incident.confidence);
-
-    view_time(v, "time_us", e->time_us);
-    view_text(v, "summary", e->incident.summary);
-    return v;
-}
-
-static int list_blame(struct store *store, const struct asker *who, const char *node, json_t *list,
-                      struct err *e)
-{
-    struct journal_choice c = {.kinds = UINT64_C(1) << EVENT_VERDICT, .newest_first = true};
-    _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
-    _cleanup_(freep) struct event *event = xnew(struct event);
-    int r = store_select(store, &c, &cursor, e);
-
-    for (size_t rows = 0; r >= 0 && rows < VERDICTS_MAX && json_array_size(list) < BLAMED_MAX &&
-                          (r = journal_next(cursor, event, e)) > 0;
-         rows++)
-        if (names_node(&event->incident.culprits, node) && store_shows(store, who, event->job))
-            json_array_append_new(list, blamed_in(event));
-    return r;
-}
-
-static json_t *list_kept_out(const struct store *store, const struct asker *who, const char *node)
-{
-    const struct model *m = store_model(store);
-    json_t *list = json_array();
-
-    VEC_FOREACH (&m->jobs, at) {
-        const struct job *j = *at;
-
-        for (uint32_t i = 0; access_sees(who, j->sched.uid) && i < j->sched.n_kept; i++)
-            if (streq(j->sched.kept[i].node, node) && sched_keeps_out(m, j, i) &&
-                json_array_size(list) < PAGE_MAX)
-                json_array_append_new(list, json_pack("{s:s, s:I}", "job", j->name, "until_us",
-                                                      (json_int_t)j->sched.kept[i].until));
-    }
-    return list;
-}
 
 /* Agents */
 
@@ -119,42 +61,6 @@ void get_agents(struct store *store, const struct api_request *r, const struct r
     answer = json_pack("{s:o, s:I}", "agents", page.list, "now_us", (json_int_t)store_now(store));
     if (json_array_size(page.list) == page.limit)
         json_object_set_new(answer, "next", json_string(page.next));
-    answer_json(ret, 200, answer);
-}
-
-static json_t *view_node(const struct store *store, const char *node)
-{
-    struct api_node n;
-    json_t *v;
-
-    if (!store->backend.node(store->ctx, node, &n))
-        return NULL;
-    v = json_pack("{s:b}", "usable", n.usable);
-    view_text(v, "reason", n.reason);
-    view_text(v, "who", n.who);
-    view_time(v, "since_us", n.since);
-    return v;
-}
-
-/* To who sees nothing of it, a node is one that nothing is known of, whether it exists or not. */
-void get_node(struct store *store, const struct api_request *r, const struct route_params *p,
-              struct api_answer *ret)
-{
-    json_t *blamed = json_array(), *node, *answer;
-    struct err e = {0};
-
-    if (list_blame(store, r->asker, p->name, blamed, &e) < 0) {
-        json_decref(blamed);
-        answer_no_journal(ret, &e);
-        return;
-    }
-    answer = json_pack("{s:s, s:o, s:O, s:I}", "node", p->name, "kept_out_of",
-                       list_kept_out(store, r->asker, p->name), "blamed_in", blamed, "now_us",
-                       (json_int_t)store_now(store));
-    if ((r->asker->is_operator || json_array_size(blamed) > 0) &&
-        (node = view_node(store, p->name)))
-        json_object_set_new(answer, "scheduler", node);
-    json_decref(blamed);
     answer_json(ret, 200, answer);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/client.h"
 #include "cli/cluster.h"
 #include "cli/narrate.h"
+#include "cli/nodes.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/state.h"
@@ -507,6 +508,14 @@ static bool is_of_cluster(const char *name)
            (state_journal_path(name, path, NULL) < 0 || access(path, F_OK) < 0);
 }
 
+/* Where nothing was run here under that name, either. */
+static bool is_of_nodes(const char *name)
+{
+    char path[PATH_MAX];
+
+    return (state_journal_path(name, path, NULL) < 0 || access(path, F_OK) < 0) && nodes_know(name);
+}
+
 enum option_value {
     OPTION_RUN = OPTION_FIRST,
     OPTION_CLUSTER,
@@ -555,6 +564,8 @@ static int run(int argc, char **argv)
         return usage_error("explain", "one job at a time");
     if (cluster && optind == argc)
         return usage_error("explain", "--cluster wants a job");
+    if (optind < argc && !cluster && !is_of_cluster(argv[optind]) && is_of_nodes(argv[optind]))
+        return nodes_explain(argv[optind], json);
     if (optind < argc)
         return cluster || is_of_cluster(argv[optind]) ? explain_cluster(argv[optind], number, json)
                                                       : explain(argv[optind], number, json);
@@ -568,7 +579,7 @@ static int run(int argc, char **argv)
 const struct verb verb_explain = {
     .name = "explain",
     .summary = "tell the story of a job: what happened, why, what was decided",
-    .help = "usage: reknit explain [OPTION]... [JOB]\n"
+    .help = "usage: reknit explain [OPTION]... [JOB|NODE]\n"
             "\n"
             "Tells of the last run of JOB (default: of the job that was active last), attempt\n"
             "by attempt: its progress, what was found, the verdict with the lines that prove\n"
@@ -579,6 +590,9 @@ const struct verb verb_explain = {
             "the cluster, unless something was run here under that name: then reknitd is\n"
             "asked, at $REKNIT_SOCKET or " CLIENT_SOCKET ", and also why nothing is\n"
             "done now.\n"
+            "\n"
+            "A NODE of the cluster, unless something was run here under that name: what stands\n"
+            "against it, what is done about it, and what was seen there. For operators.\n"
             "\n"
             "  --run N              another run than the last; its logs are in folder run-N\n"
             "  --cluster            JOB is one of the cluster, whatever was run here\n"

@@ -28,6 +28,7 @@ CALLS = {
     "approve": [("", "Job", False), ("{job}", None, True)],
     "reject": [("", "Job", False), ("{second}", None, True)],
     "mode": [("{job} propose", None, True), ("{job} default", None, True)],
+    "nodes": [("", "NodeLedger", False), ("n4", "Node", True), ("resume n4", None, True)],
     "freeze": [("", None, True)],
     "thaw": [("", None, True)],
     "replay": [("mine", None, True), ("mine mine", None, False)],
@@ -41,7 +42,7 @@ CALLS = {
 FAILURES = {
     "diagnose": "/no/such/file", "run": "--name x -- /no/such/program", "jobs": "--cluster", "explain": "nobody",
     "incidents": "99999", "events": "99999", "review": "", "approve": "99999", "reject": "99999",
-    "mode": "99999 act", "freeze": "", "thaw": "", "replay": "nobody", "catalog": "check --catalog /no/such/folder",
+    "mode": "99999 act", "nodes": "resume n1", "freeze": "", "thaw": "", "replay": "nobody", "catalog": "check --catalog /no/such/folder",
     "config": "show {log}", "doctor": None, "release-stale": "--config /no/such/file",
 }
 
@@ -58,6 +59,7 @@ def asked(reknit, tmp_path_factory):
     with World(nodes=4) as world, World(nodes=1) as unwatched:
         for key in ("job", "second"):
             names[key] = world.submit(runs=[(1, "failed", 1)], user="alice", uid=ALICE, name='a "job"\n')
+        world.set_node("n4", "idle", ["drain"], "reknit: of before", "root")
         held = {"reknit": {"held_until": 1}}  # a reknitd that sees it frees it, too
         unwatched.submit(held=True, priority=0, admin_comment=json.dumps(held))
         names["other"].write_text(json.dumps({"adapter": {"command": unwatched.command}}))
@@ -74,6 +76,7 @@ def asked(reknit, tmp_path_factory):
         try:
             for key in ("job", "second"):
                 daemon.until(f"/v1/jobs/{names[key]}", lambda j: "decision" in j)
+            daemon.until("/v1/nodes/n4", lambda n: "ledger" in n)
             assert ask("run", "--name mine -- true").returncode == 0
             yield ask, env, names
             assert daemon.process.poll() is None

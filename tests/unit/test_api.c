@@ -275,6 +275,7 @@ static void paths_lead_where_the_table_says(void **state)
         {"GET", "/v1/jobs/25_[4,6-9%2]", "/v1/jobs/{job}", "25_[4,6-9%2]", 0},
         {"GET", "/v1/jobs/4242-17/events", "/v1/jobs/{job}/events", "4242-17", 0},
         {"POST", "/v1/decisions/17/approve", "/v1/decisions/{seq}/approve", "", 17},
+        {"POST", "/v1/nodes/n7/resume", "/v1/nodes/{node}/resume", "n7", 0},
         {"GET", "/v1/nodes/gpu-a01.site", "/v1/nodes/{node}", "gpu-a01.site", 0},
         {"GET", "/v1/jobs/", NULL, NULL, 0},
         {"GET", "/v1/jobs//events", NULL, NULL, 0},
@@ -429,6 +430,58 @@ static void the_newest_of_a_number_is_meant(void **state)
     j = get(w, &alice, "/v1/jobs/5", NULL);
     assert_string_equal(json_string_value(json_object_get(j, "key")), "5-10");
     json_decref(j);
+}
+
+static void sicken(struct world *w, const char *node, enum isolation i)
+{
+    struct event e = {.kind = EVENT_NODE_FACT}, v = {.kind = EVENT_NODE_VERDICT};
+
+    e.fact.count = 1;
+    e.fact.isolation = i;
+    e.fact.signal = signal_make(SIGNAL_HIT, PROVENANCE_KERNEL);
+    STR_COPY(e.fact.node, node);
+    STR_COPY(e.fact.signal.text, "job 5 of bob");
+    happen(w, &e);
+    v.node_verdict.isolation = i;
+    STR_COPY(v.node_verdict.node, node);
+    STR_COPY(v.node_verdict.why, "a GPU is gone");
+    happen(w, &v);
+}
+
+static void what_stands_against_nodes_is_for_operators(void **state)
+{
+    struct world *w = *state;
+    json_t *j, *ledger;
+
+    sicken(w, "n1", ISOLATION_REBOOT);
+    sicken(w, "n2", ISOLATION_DRAIN);
+    assert_int_equal(count(w, &root, "/v1/nodes", "nodes"), 2);
+    j = get(w, &root, "/v1/nodes", (const char *const[]){"after", "n1", NULL});
+    assert_int_equal(json_array_size(json_object_get(j, "nodes")), 1);
+    json_decref(j);
+    assert_int_equal(status_of(w, &alice, "GET", "/v1/nodes", NULL), 403);
+    assert_true(count(w, &root, "/v1/nodes/n1", "ledger") > 0);
+    assert_int_equal(count(w, &alice, "/v1/nodes/n1", "ledger"), 0);
+    j = get(w, &root, "/v1/nodes/n1", NULL);
+    ledger = json_object_get(j, "ledger");
+    assert_string_equal(json_string_value(json_object_get(ledger, "isolation")), "reboot");
+    assert_string_equal(json_string_value(json_object_get(ledger, "why")), "a GPU is gone");
+    assert_int_equal(json_array_size(json_object_get(ledger, "facts")), 1);
+    json_decref(j);
+}
+
+static void people_say_that_a_node_is_well(void **state)
+{
+    struct world *w = *state;
+
+    assert_int_equal(status_of(w, &root, "POST", "/v1/nodes/n1/resume", NULL), 404);
+    sicken(w, "n1", ISOLATION_REBOOT);
+    assert_int_equal(status_of(w, &alice, "POST", "/v1/nodes/n1/resume", NULL), 403);
+    assert_int_equal(status_of(w, &root, "POST", "/v1/nodes/n1/resume", NULL), 200);
+    assert_int_equal(w->submitted->request.request, REQUEST_RESUME);
+    assert_string_equal(w->submitted->request.node, "n1");
+    assert_string_equal(w->submitted->request.who, "root");
+    assert_int_equal(status_of(w, &root, "POST", "/v1/rearm", NULL), 409); /* none is stopped */
 }
 
 static void a_job_that_the_state_forgot_is_in_the_journal(void **state)
@@ -1082,6 +1135,8 @@ int main(void)
         WITH_WORLD(a_job_of_root_is_nobody_elses),
         WITH_WORLD(incidents_and_nodes_show_ones_own_jobs),
         WITH_WORLD(the_newest_of_a_number_is_meant),
+        WITH_WORLD(what_stands_against_nodes_is_for_operators),
+        WITH_WORLD(people_say_that_a_node_is_well),
         WITH_WORLD(a_job_that_the_state_forgot_is_in_the_journal),
         WITH_WORLD(owners_are_looked_up_in_bounds),
         WITH_WORLD(a_proposal_is_approved_once_by_whom_it_concerns),
