@@ -81,8 +81,9 @@ void sched_watch_reload(struct sched_watch *w);
 /* The record of the job as it was last seen; NULL = none. */
 const struct sched_job *sched_watch_record(const struct sched_watch *w, const char *key);
 const struct job_terms *sched_watch_terms(const struct sched_watch *w, const char *key);
-/* A record of an answer of the adapter (a "job"). */
-void sched_watch_take(struct sched_watch *w, const json_t *job);
+/* A record of an answer of the adapter (a "job"). False: it shows the end of an attempt, which
+ * cannot be understood without a look at the nodes behind it; the next look at all has both. */
+bool sched_watch_take(struct sched_watch *w, const json_t *job);
 /* The record of the job of that number, or of the first part of the one that it is a part of, and
  * its key, "" when it is not watched; NULL = none. */
 const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t id,

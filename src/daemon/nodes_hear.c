@@ -205,7 +205,7 @@ void node_watch_counts(const struct node_watch *w, struct api_agents *ret)
 {
     struct agents_counts c = {0};
 
-    *ret = (struct api_agents){.listening = w->agents != NULL};
+    *ret = (struct api_agents){.listening = w->agents && !w->failing};
     if (!w->agents)
         return;
     agents_counts(w->agents, &c);

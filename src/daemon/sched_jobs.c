@@ -561,9 +561,25 @@ static uint32_t take_record(struct sched_watch *w, const json_t *job)
     return id;
 }
 
-void sched_watch_take(struct sched_watch *w, const json_t *job)
+/* Whether the record shows that an attempt which ran is over. It may run again already: then only
+ * the restarts tell. */
+static bool shows_end(const struct sched_watch *w, const json_t *record)
 {
+    const char *id = json_string_value(json_object_get(record, "id"));
+    const char *state = json_string_value(json_object_get(record, "state"));
+    const struct watched *x = id ? find(w, (uint32_t)strtoul(id, NULL, 10)) : NULL;
+
+    return x && !is_left_alone(w, x) && runs(x->r) && state &&
+           (!streq(state, sched_state_name(x->r->state)) ||
+            json_integer_value(json_object_get(record, "restarts")) != x->r->restarts);
+}
+
+bool sched_watch_take(struct sched_watch *w, const json_t *job)
+{
+    if (shows_end(w, job))
+        return false;
     tell_record(w, take_record(w, job));
+    return true;
 }
 
 bool sched_jobs_end_in(const struct sched_watch *w, const json_t *answer)
@@ -572,12 +588,7 @@ bool sched_jobs_end_in(const struct sched_watch *w, const json_t *answer)
     json_t *v;
 
     json_array_foreach (json_object_get(answer, "jobs"), i, v) {
-        const char *id = json_string_value(json_object_get(v, "id"));
-        const char *state = json_string_value(json_object_get(v, "state"));
-        const struct watched *x = id ? find(w, (uint32_t)strtoul(id, NULL, 10)) : NULL;
-
-        if (x && !is_left_alone(w, x) && runs(x->r) && state &&
-            !streq(state, sched_state_name(x->r->state)))
+        if (shows_end(w, v))
             return true;
     }
     return false;

@@ -62,11 +62,20 @@ static int on_late(sd_event_source *s, uint64_t t, void *ctx)
     return 0;
 }
 
+/* Wherever it says so; what a node's name says is not looked at again. */
 static char *with_node(const char *arg, const char *node)
 {
-    const char *at = strstr(arg, NODE);
+    char *ret = xstrdup(arg);
 
-    return at ? xasprintf("%.*s%s%s", (int)(at - arg), arg, node, at + strlen(NODE)) : xstrdup(arg);
+    for (const char *at = ret; (at = strstr(at, NODE));) {
+        size_t before = (size_t)(at - ret);
+        char *longer = xasprintf("%.*s%s%s", (int)before, ret, node, at + strlen(NODE));
+
+        free(ret);
+        ret = longer;
+        at = ret + before + strlen(node);
+    }
+    return ret;
 }
 
 static int start(struct asked *a, const struct command *c, const char *node)
@@ -97,6 +106,10 @@ int site_ask(struct daemon *d, const struct command *c, const char *name, const 
     if (r >= 0)
         r = timer_new(d->event, on_late, a, &a->timer);
     if (r < 0) {
+        if (a->pid > 0) { /* nobody would hear how it ends */
+            spawn_kill(a->pid);
+            waitpid(a->pid, NULL, 0);
+        }
         asked_free(a);
         return r;
     }

@@ -204,11 +204,22 @@ static void take_left(struct reading *j, const json_t *t)
     json_decref(tellers);
 }
 
+/* A reader says so once of a job. To look for another place all agents are asked about, so one that
+ * goes on saying it is not listened to. */
 static void take_nowhere(struct reading *j)
 {
     j->nowhere = true;
-    if (!*j->owner->node)
+    if (!*j->owner->node && may_complain(j->owner))
         reading_elsewhere(j, NULL);
+}
+
+static void take_full(struct reading *j)
+{
+    if (j->refused)
+        return;
+    j->refused = true;
+    reading_tell_read(j);
+    reading_gap(j, "its logs are not read as long as so many others of its user are");
 }
 
 static void take_about(struct reading_owner *o, struct reading *j, const char *kind,
@@ -228,9 +239,7 @@ static void take_about(struct reading_owner *o, struct reading *j, const char *k
     } else if (streq(kind, "gap")) {
         take_gap(j, t);
     } else if (streq(kind, "full")) {
-        j->refused = true;
-        reading_tell_read(j);
-        reading_gap(j, "its logs are not read as long as so many others of its user are");
+        take_full(j);
     } else if (streq(kind, "nowhere")) {
         take_nowhere(j);
     } else if (streq(kind, "left")) {

@@ -266,20 +266,28 @@ class Toppling(World):
     """Its node goes down between two questions of one look, just before the jobs are answered."""
 
     toppled = None
+    runs_again = False  # by then its job does, elsewhere
 
     def op_jobs(self, request, session):
         if self.toppled:
             node, self.toppled = self.toppled, None
             self.set_node(node, state="down", flags=["not-responding"])
             for job in self.jobs:  # queued again, it does not say which node that was
-                self.change(job, failed_node="")
+                self.change(job, failed_node="", **({"eligible": 0} if self.runs_again else {}))
+            self._step()
         return super().op_jobs(request, session)
 
 
-def test_a_node_that_goes_down_in_the_middle_of_a_look(tmp_path):
+@pytest.mark.parametrize("runs_again", [False, True])
+def test_a_node_that_goes_down_in_the_middle_of_a_look(tmp_path, runs_again):
     with Toppling(nodes=4) as world, daemon_of(tmp_path, world, mode="observe") as daemon:
+        world.runs_again = runs_again
         job = world.submit(n_nodes=2, comment="reknit")
         daemon.until("/v1/jobs", lambda a: [j.get("attempt") for j in a["jobs"]] == [1])
+        world.break_next("nodes", "lag", seconds=0.5)  # so slow, they are not asked for each time
+        wait_for(lambda: not world.faults, "the nodes are not asked for")
+        jobs = world.asked["jobs"]
+        wait_for(lambda: world.asked["jobs"] > jobs, "the jobs are not asked for")
         world.toppled = world.job(job)["nodes"][1]
         answer = daemon.until("/v1/incidents", lambda a: a["incidents"])
         incident = answer["incidents"][0]

@@ -124,12 +124,13 @@ static void fence_with(struct fixture *f, const char *script)
 {
     struct command *c = &f->d.config->fence;
 
-    c->n = 5;
+    c->n = 6;
     STR_COPY(c->argv[0], "/bin/sh");
     STR_COPY(c->argv[1], "-c");
     STR_COPY(c->argv[2], script);
     STR_COPY(c->argv[3], "sh");
     STR_COPY(c->argv[4], "node={node}.mgmt");
+    STR_COPY(c->argv[5], "{node}{node} -bmc={node}");
     fence_start(&f->d, &f->intent);
 }
 
@@ -148,7 +149,8 @@ static void assert_failed(const char *why)
 
 static void status_zero_is_a_fence(void **state)
 {
-    fence_with(*state, "test \"$1\" = node=" NODE_AT_FAULT ".mgmt");
+    fence_with(*state, "test \"$1\" = node=" NODE_AT_FAULT ".mgmt && "
+                       "test \"$2\" = '" NODE_AT_FAULT NODE_AT_FAULT " -bmc=" NODE_AT_FAULT "'");
     assert_int_equal(told.reports, 0); /* nobody waited for it */
     await_report(*state);
     assert_int_equal(told.fenced, 1);

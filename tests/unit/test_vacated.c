@@ -22,6 +22,7 @@ static struct {
     struct model *model;
     struct sched_job record;
     bool watched;
+    unsigned parts; /* further ones: 43, 44, ... */
     unsigned fenced, pokes;
     struct event last;
 } world;
@@ -48,7 +49,17 @@ const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t i
                                          const char **ret_key)
 {
     *ret_key = world.watched ? KEY : "";
-    return id == 42 ? &world.record : NULL;
+    return id >= 42 && id <= 42 + world.parts ? &world.record : NULL;
+}
+
+void sched_watch_each_part(const struct sched_watch *w, const struct sched_job *r,
+                           void (*fn)(void *ctx, const struct sched_job *part), void *ctx)
+{
+    for (unsigned i = 1; i <= world.parts; i++) {
+        struct sched_job part = {.id = 42 + i};
+
+        fn(ctx, &part);
+    }
 }
 
 const struct sched_job *sched_watch_record(const struct sched_watch *w, const char *key)
@@ -94,13 +105,19 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void say(struct vacated *v, enum node_message_kind kind, const char *node, uint32_t restart)
+static void say_of(struct vacated *v, uint32_t part, enum node_message_kind kind, const char *node,
+                   uint32_t restart)
 {
     struct node_message m = {
-        .kind = kind, .job = 42, .restart = restart, .mono_us = STARTED + USEC_PER_MIN};
+        .kind = kind, .job = part, .restart = restart, .mono_us = STARTED + USEC_PER_MIN};
 
     STR_COPY(m.node, node);
     vacated_message(v, &m);
+}
+
+static void say(struct vacated *v, enum node_message_kind kind, const char *node, uint32_t restart)
+{
+    say_of(v, 42, kind, node, restart);
 }
 
 static void gone(struct vacated *v, const char *node)
@@ -239,6 +256,38 @@ static void what_is_remembered_has_a_bound(void **state)
     assert_true(vacated_fences(*state, KEY, "second"));
 }
 
+/* Two parts of one job share the node, and one of them runs on. */
+static void no_part_vouches_for_another(void **state)
+{
+    world.parts = 2;
+    STR_COPY(the_job()->sched.look.lost_node, "n7");
+    say_of(*state, 43, NODE_MESSAGE_START, "n7", 0);
+    say_of(*state, 44, NODE_MESSAGE_ACTIVITY, "n7", 0);
+    world.record.state = SCHED_FAILED;
+    say_of(*state, 43, NODE_MESSAGE_GONE, "n7", 0);
+    assert_false(vacated_fences(*state, KEY, "n7"));
+    assert_int_equal(world.fenced, 0);
+    say_of(*state, 44, NODE_MESSAGE_GONE, "n7", 0);
+    assert_fenced("n7");
+    say_of(*state, 43, NODE_MESSAGE_ACTIVITY, "n7", 0);
+    assert_false(vacated_fences(*state, KEY, "n7"));
+}
+
+/* Who is not remembered may live. */
+static void too_many_parts_are_not_vouched_for(void **state)
+{
+    char node[16];
+
+    world.parts = 1;
+    for (int i = 0; i <= 4096; i++) {
+        STR_PRINTF(node, "n%d", i);
+        say_of(*state, 43, NODE_MESSAGE_START, node, 0);
+    }
+    world.record.state = SCHED_FAILED;
+    gone(*state, "n4096");
+    assert_false(vacated_fences(*state, KEY, "n4096"));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -254,6 +303,8 @@ int main(void)
         TEST(nobody_is_fenced_for_a_job_that_is_not_watched),
         TEST(what_was_forgotten_is_no_fence),
         TEST(what_is_remembered_has_a_bound),
+        TEST(no_part_vouches_for_another),
+        TEST(too_many_parts_are_not_vouched_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
