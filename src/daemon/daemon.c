@@ -329,14 +329,38 @@ struct daemon *daemon_free(struct daemon *d)
     return NULL;
 }
 
-/* Journal and lock are open there, and all that is beside them belongs to them. */
-static void keep_state_dir(const struct daemon_config *old, struct daemon_config *fresh)
+static bool is_same_command(const struct command *a, const struct command *b)
 {
-    if (streq(old->state_dir, fresh->state_dir))
-        return;
-    log_error("state_dir: %s is used only after a restart of reknitd; %s still holds",
-              fresh->state_dir, old->state_dir);
+    bool same = a->n == b->n;
+
+    for (unsigned i = 0; same && i < a->n; i++)
+        same = streq(a->argv[i], b->argv[i]);
+    return same;
+}
+
+/* What is used once, at the start, stays as it was: journal and lock are open in state_dir, and all
+ * that is beside them belongs to them; the children were told the rest. */
+static void keep_fixed(const struct daemon_config *old, struct daemon_config *fresh)
+{
+    const struct {
+        const char *key;
+        bool same;
+    } fixed[] = {
+        {"state_dir", streq(old->state_dir, fresh->state_dir)},
+        {"spawner", streq(old->spawner, fresh->spawner)},
+        {"adapter.command", is_same_command(&old->adapter.command, &fresh->adapter.command)},
+        {"readers.stall", old->readers.stall == fresh->readers.stall},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+        if (!fixed[i].same)
+            log_error("%s: what is new is used only after a restart of reknitd; until then what "
+                      "held before holds",
+                      fixed[i].key);
     STR_COPY(fresh->state_dir, old->state_dir);
+    STR_COPY(fresh->spawner, old->spawner);
+    fresh->adapter.command = old->adapter.command;
+    fresh->readers.stall = old->readers.stall;
 }
 
 void daemon_reload(struct daemon *d)
@@ -348,7 +372,7 @@ void daemon_reload(struct daemon *d)
         log_error("%s; what held before still holds", e.text);
         return;
     }
-    keep_state_dir(d->config, fresh);
+    keep_fixed(d->config, fresh);
     d->config_hash = daemon_config_hash(fresh);
     daemon_config_free(d->config);
     d->config = fresh;

@@ -75,30 +75,47 @@ void tail_close(struct tail *t)
     t->ino = t->dev = 0;
 }
 
-/* Whether nobody but the owner and root can put a file there, or let one there be another's. */
-static bool is_safe_folder(const char *path, uid_t owner)
+/* The folder that the path leads through now; -errno. */
+static int open_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char folder[PATH_MAX];
-    struct stat st;
+    int fd;
 
     if (!slash ||
         !str_copy_n(folder, sizeof(folder), path, (size_t)(slash - path) + (slash == path)))
-        return false;
-    return stat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == owner) &&
-           !(st.st_mode & (S_IWGRP | S_IWOTH));
+        return -ENOENT;
+    fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
 }
 
-/* 0, or as tail_look(). */
+/* Whether nobody but the owner and root can put a file there, or let one there be another's. */
+static bool is_safe_folder(const struct stat *folder, uid_t owner)
+{
+    return (folder->st_uid == 0 || folder->st_uid == owner) &&
+           !(folder->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* 0, or as tail_look(). The folder may be exchanged for another at any time, so the file must be
+ * the one of that name in the very folder that was judged. Those above it are trusted as far as
+ * which folder they lead to. */
 static int check_place(const struct tail *t, const struct stat *file)
 {
-    struct stat own;
+    _cleanup_(closep) int folder = open_folder(t->path);
+    const char *name = strrchr(t->path, '/') + 1;
+    struct stat st, there;
+    bool safe;
 
-    if (is_safe_folder(t->path, t->owner))
-        return 0;
-    if (lstat(t->path, &own) < 0 || own.st_ino != file->st_ino || own.st_dev != file->st_dev)
-        return -EMLINK;
-    return file->st_uid == t->owner ? 0 : -EPERM;
+    if (folder < 0)
+        return folder;
+    if (fstat(folder, &st) < 0)
+        return -errno;
+    safe = is_safe_folder(&st, t->owner);
+    if (fstatat(folder, name, &there, safe ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (there.st_ino != file->st_ino || there.st_dev != file->st_dev)
+        return safe ? -ENOENT : -EMLINK; /* replaced since it was opened: the next look has it */
+    return safe || file->st_uid == t->owner ? 0 : -EPERM;
 }
 
 /* 0 and the open file, -ENOENT, or what else is in the way. */

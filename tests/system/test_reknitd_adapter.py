@@ -174,6 +174,18 @@ def test_the_layouts_of_many_jobs_wait_for_no_look(tmp_path):
 ECC = "[rank1]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
 
 
+def test_what_only_a_restart_can_change_is_kept_and_said(tmp_path):
+    with World(nodes=1) as world, daemon_of(tmp_path, world) as daemon:
+        before = daemon.until("/v1/health", lambda a: True)["config_hash"]
+        daemon.configure(spawner="/run/elsewhere.sock", adapter={"command": ["/bin/false"]}, readers={"stall": "7s"},
+                         state_dir=str(tmp_path / "elsewhere"))
+        said = daemon.reload()
+        for key in ("spawner", "adapter.command", "readers.stall", "state_dir"):
+            assert f"{key}: what is new is used only after a restart" in said, said
+        assert "was read again" in said
+        assert daemon.ask("/v1/health")[1]["config_hash"] == before
+
+
 def reader_of(daemon):
     """The pid of its reader."""
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
