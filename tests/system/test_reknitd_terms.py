@@ -197,6 +197,39 @@ def test_what_waits_for_the_scheduler_is_not_done_against_a_persons_word(tmp_pat
             wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
 
 
+@pytest.mark.parametrize("mode", ["act", "propose", "observe", "off"])
+def test_no_node_is_fenced_against_a_mode_that_was_lowered_meanwhile(tmp_path, mode):
+    """Of what is asked for between the start of reknitd and its first look, only that tells what is allowed now."""
+    fence, fenced = tmp_path / "fence", tmp_path / "fenced"
+    fence.write_text(f"#!/bin/sh\necho $1 >>{fenced}\n")
+    fence.chmod(0o755)
+    config = {"opt_in": False, "fence": [str(fence), "{node}"]}
+    with World(nodes=4) as world, daemon_of(tmp_path, world, fence=config["fence"]) as daemon:
+        job = world.submit(comment="reknit", n_nodes=4)
+        key = followed(daemon)["key"]
+        node = world.job(job)["nodes"][0]
+        assert daemon.ask("/v1/freeze", method="POST", body="{}")[0] == 200
+        world.set_node(node, state="down", flags=["not-responding"])
+        daemon.until(f"/v1/jobs/{key}", lambda j: "restart" in j.get("decision", {}).get("action", ""))
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.socket.unlink()
+        world.break_next("jobs", "error", times=1000, error="unreachable")
+        daemon.configure(**config, mode=mode, **(RULES_OFF if mode == "off" else {}))
+        daemon.start()
+        daemon.until("/v1/health", lambda a: True)
+        assert daemon.ask("/v1/thaw", method="POST", body="{}")[0] == 200
+        daemon.until(f"/v1/jobs/{key}/events?kind=intent", lambda a: "fence" in str(a))
+        assert not fenced.exists()
+        world.mend()
+        if mode == "act":
+            wait_for(lambda: fenced.exists() and fenced.read_text().split() == [node], daemon.log)
+        else:
+            daemon.until(f"/v1/jobs/{key}/events?kind=result", lambda a: "not wanted any more" in str(a))
+            settle(daemon)
+            assert not fenced.exists()
+
+
 @pytest.mark.parametrize("member, to", [("partition", "quiet"), ("account", "quiet"), ("qos", "quiet")])
 def test_the_rules_hold_for_where_a_job_is_moved_to(tmp_path, member, to):
     with World(nodes=4) as world, daemon_of(tmp_path, world, opt_in=True, rules=[{member: to, "mode": "off"}]) as daemon:
