@@ -211,8 +211,8 @@ enum answer slurm_set_requeue(struct slurm *s, struct fake_job *f, bool may)
         return ANSWER_NO_SUCH_JOB;
     if ((f->state != SCHED_PENDING && !slurm_runs(f)) || !f->batch)
         return ANSWER_REFUSED;
+    f->armed = f->armed && f->may_requeue == may; /* who sets what is so leaves no trace */
     f->may_requeue = may;
-    f->armed = false;
     s->changes++;
     return ANSWER_OK;
 }
