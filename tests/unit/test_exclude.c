@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core_world.h"
+#include "sched_world.h"
 
 #include "base/str.h"
 
@@ -186,6 +186,135 @@ static void a_stop_keeps_nothing_out(void **state)
     assert_int_equal(world_decision(w)->n_without, 0);
 }
 
+/* Nodes of a scheduler's job */
+
+static void only_nodes_of_the_job_are_blamed(void **state)
+{
+    struct world *w = *state;
+    const struct incident *i;
+
+    fail_with_node(w, "n9");
+    i = &world_last(w, EVENT_VERDICT)->incident;
+    assert_int_equal(i->culprits.n_nodes, 0);
+    assert_string_equal(i->ruled_out[i->n_ruled_out - 1].what, "node n9");
+    assert_int_equal(world_decision(w)->action, ACTION_RESTART);
+    assert_int_equal(world_decision(w)->n_nodes, 0);
+}
+
+static void a_node_is_known_by_the_name_of_its_host(void **state)
+{
+    struct world *w = *state;
+
+    fail_with_node(w, "n2.cluster.example.org");
+    assert_string_equal(world_last(w, EVENT_VERDICT)->incident.culprits.nodes[0], "n2");
+    assert_int_equal(world_decision(w)->action, ACTION_RESTART_EXCLUDING);
+    assert_string_equal(world_decision(w)->nodes[0], "n2");
+}
+
+/* Slurm has queued it again when the verdict comes, and shows no nodes any more. */
+static void the_nodes_of_the_attempt_are_remembered(void **state)
+{
+    struct world *w = *state;
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_SCHEDULER);
+
+    s.role = ROLE_ROOT;
+    s.cause = CAUSE_NODE_FAILURE;
+    s.advice = ADVICE_RESTART_EXCLUDING;
+    s.confidence = 98;
+    STR_COPY(s.signature, "scheduler.node_fail");
+    STR_COPY(s.who.node, "n3");
+    look(w, SCHED_PENDING, 1);
+    world_signal(w, s);
+    world_die(w, 1);
+    assert_int_equal(world_decision(w)->n_nodes, 1);
+    assert_string_equal(world_decision(w)->nodes[0], "n3");
+    assert_int_equal(world_intent(w, INTENT_AMEND)->intended.n_nodes, 1);
+}
+
+static void an_exclusion_expires(void **state)
+{
+    struct world *w = *state;
+
+    fail_with_node(w, "n2");
+    grant_requeue(w, 0);
+    begin_attempt(w);
+    assert_int_equal(sched_of(w)->n_kept, 1);
+    world_wait(w, 59 * MIN);
+    fail_with_node(w, "n3");
+    assert_int_equal(world_decision(w)->n_nodes, 2); /* the old and the new one */
+    world_wait(w, 2 * MIN);
+    grant_requeue(w, 0);
+    begin_attempt(w);
+    assert_int_equal(sched_of(w)->n_kept, 1);
+    assert_string_equal(sched_of(w)->kept[0].node, "n3");
+}
+
+static void a_node_that_fails_again_is_kept_out_again(void **state)
+{
+    struct world *w = *state;
+
+    fail_with_node(w, "n2");
+    grant_requeue(w, 0);
+    begin_attempt(w);
+    world_wait(w, 2 * USEC_PER_HOUR);
+    fail_with_node(w, "n2");
+    assert_int_equal(sched_of(w)->n_kept, 1);
+    assert_true(sched_of(w)->kept[0].until > w->now);
+}
+
+/* By a GPU, as its own text says, which names no node. */
+static void fail_where_it_ran(struct world *w, const char *nodes, const char *required)
+{
+    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+
+    s.role = ROLE_ROOT;
+    s.cause = CAUSE_GPU_HARDWARE;
+    s.blame = BLAME_NODE;
+    s.confidence = 95;
+    s.advice = ADVICE_RESTART_EXCLUDING;
+    STR_COPY(s.signature, "cuda.ecc");
+    STR_COPY(l.nodes, nodes);
+    STR_COPY(l.required, required);
+    look_at(w, l);
+    world_signal(w, s);
+    l.state = SCHED_FAILED;
+    look_at(w, l);
+    world_die(w, 1);
+}
+
+static void the_only_node_is_the_one_that_is_meant(void **state)
+{
+    struct world *w = *state;
+
+    fail_where_it_ran(w, "n7", "");
+    assert_int_equal(world_decision(w)->action, ACTION_RESTART_EXCLUDING);
+    assert_int_equal(world_decision(w)->n_nodes, 1);
+    assert_string_equal(world_decision(w)->nodes[0], "n7");
+}
+
+static void of_several_nodes_none_is_meant(void **state)
+{
+    fail_where_it_ran(*state, "n[7-8]", "");
+    assert_int_equal(world_decision(*state)->n_nodes, 0);
+}
+
+static void of_a_list_of_nodes_none_is_meant(void **state)
+{
+    fail_where_it_ran(*state, "n7,n8", "");
+    assert_int_equal(world_decision(*state)->n_nodes, 0);
+}
+
+static void the_only_node_stays_in_if_it_is_required(void **state)
+{
+    struct world *w = *state;
+
+    fail_where_it_ran(w, "n7", "n7");
+    assert_int_equal(world_decision(w)->action, ACTION_RESTART);
+    assert_int_equal(world_decision(w)->n_nodes, 0);
+    assert_non_null(strstr(world_decision(w)->why, "its user requires n7, which stays in"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +326,15 @@ int main(void)
         WORLD_TEST(what_the_job_does_not_have_cannot_be_kept_out),
         WORLD_TEST(without_a_name_a_person_has_to_look),
         WORLD_TEST(a_stop_keeps_nothing_out),
+        IN(act, only_nodes_of_the_job_are_blamed),
+        IN(act, a_node_is_known_by_the_name_of_its_host),
+        IN(act, the_nodes_of_the_attempt_are_remembered),
+        IN(act, an_exclusion_expires),
+        IN(act, a_node_that_fails_again_is_kept_out_again),
+        IN(act, the_only_node_is_the_one_that_is_meant),
+        IN(act, of_several_nodes_none_is_meant),
+        IN(act, of_a_list_of_nodes_none_is_meant),
+        IN(act, the_only_node_stays_in_if_it_is_required),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,13 +8,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core_world.h"
+#include "sched_world.h"
 
 #include <signal.h>
 #include <string.h>
-
-#define S   USEC_PER_SEC
-#define MIN USEC_PER_MIN
 
 static void a_user_error_before_the_first_step_gets_one_retry(void **state)
 {
@@ -437,6 +434,42 @@ static void recent_restarts_are_counted_within_bounds(void **state)
     assert_int_equal(ledger_recent(&l.free, 0), 0);
 }
 
+/* Limits that are lowered, of a scheduler's job */
+
+static void limit_restarts(struct world *w, uint32_t n)
+{
+    struct event e = of_job(w, EVENT_POLICY);
+
+    policy_default(&e.policy);
+    e.policy.max_restarts = n;
+    world_feed(w, e);
+}
+
+static void a_lower_limit_holds_for_what_was_only_decided(void **state)
+{
+    struct world *w = *state;
+
+    operate(w, REQUEST_FREEZE, 0);
+    fail_job(w);
+    assert_true(action_restarts(world_decision(w)->action));
+    limit_restarts(w, 0);
+    assert_int_equal(world_decision(w)->action, ACTION_STOP);
+    assert_string_equal(world_decision(w)->rule, "max-restarts");
+    operate(w, REQUEST_THAW, 0);
+    world_wait(w, MIN);
+    assert_int_equal(asked_anything(w), 0);
+}
+
+static void what_is_under_way_goes_on(void **state)
+{
+    struct world *w = *state;
+
+    fail_job(w);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
+    limit_restarts(w, 0);
+    assert_true(action_restarts(world_decision(w)->action));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,6 +497,8 @@ int main(void)
         WORLD_TEST(an_external_service_gets_patience),
         WORLD_TEST(backoff_doubles_without_progress_and_starts_over_with_it),
         WORLD_TEST(many_kinds_of_failure_are_remembered_within_bounds),
+        IN(act, a_lower_limit_holds_for_what_was_only_decided),
+        IN(act, what_is_under_way_goes_on),
         cmocka_unit_test(recent_restarts_are_counted_within_bounds),
     };
 

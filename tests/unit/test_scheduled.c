@@ -689,43 +689,26 @@ static void the_launch_failure_of_a_foreign_requeue(void **state)
     assert_int_equal(world_intent(w, INTENT_REQUEUE)->intended.restarts, 1);
 }
 
-/* Its last lines are awaited until it is judged; then the same files are those of the next. */
-static void what_is_written_behind_the_end_is_no_word_of_it(void **state)
+/* An array's number goes from the tasks that wait to the one that begins last. */
+static void a_label_follows_the_record(void **state)
 {
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
     struct world *w = *state;
 
-    assert_true(job_listens(world_job(w), 1));
-    assert_false(job_listens(world_job(w), 2));
-    look(w, SCHED_FAILED, 0);
-    world_exit(w, 1, 0);
-    assert_int_equal(world_job(w)->state, JOB_ENDING);
-    assert_true(job_listens(world_job(w), 1));
-    world_wait(w, MIN);
-    assert_int_equal(world_job(w)->state, JOB_DECIDED);
-    assert_false(job_listens(world_job(w), 1));
-    assert_true(job_hears(world_job(w), 1)); /* of its nodes */
-}
-
-static void what_may_live_is_listened_to(void **state)
-{
-    struct world *w = *state;
-
-    one_task_dies(w);
-    world_wait(w, MIN);
-    assert_int_equal(world_job(w)->state, JOB_DECIDED);
-    assert_true(job_listens(world_job(w), 1));
-    operate(w, REQUEST_APPROVE, decision_seq(w)); /* it is queued again */
-    assert_int_equal(world_job(w)->state, JOB_STARTING);
-    assert_false(job_listens(world_job(w), 1));
-    assert_false(job_hears(world_job(w), 1));
+    STR_COPY(l.label, "6_[2-3%2]");
+    look_at(w, l);
+    assert_string_equal(sched_of(w)->label, "6_[2-3%2]");
+    STR_COPY(l.label, "6_3");
+    look_at(w, l);
+    assert_string_equal(sched_of(w)->label, "6_3");
+    look(w, SCHED_RUNNING, 0); /* of a journal before labels were told */
+    assert_string_equal(sched_of(w)->label, "6_3");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN(act, act_requeues_once),
-        IN(observe, what_is_written_behind_the_end_is_no_word_of_it),
-        IN(propose, what_may_live_is_listened_to),
         IN(observe, observe_asks_for_nothing),
         IN(observe, what_was_only_observed_is_not_caught_up_with),
         IN(act, less_may_be_done_at_once),
@@ -765,6 +748,7 @@ int main(void)
         IN(act, launch_failures_are_bounded),
         IN(act, who_heeds_nothing_is_asked_less_often_for_the_next_attempt),
         IN(act, the_launch_failure_of_a_foreign_requeue),
+        IN(act, a_label_follows_the_record),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Jobs that a scheduler starts: those that must not come back, those that are not dead, the nodes
- * and tasks that are to blame, and the brakes over all jobs. */
+/* Jobs that a scheduler starts: those that must not come back, those that are not dead, the tasks
+ * that are to blame, and the brakes over all jobs. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -237,82 +237,6 @@ static void forgotten_while_it_ran_as_far_as_we_know(void **state)
     assert_int_equal(world_job(w)->state, JOB_ENDED);
 }
 
-/* Nodes */
-
-static void only_nodes_of_the_job_are_blamed(void **state)
-{
-    struct world *w = *state;
-    const struct incident *i;
-
-    fail_with_node(w, "n9");
-    i = &world_last(w, EVENT_VERDICT)->incident;
-    assert_int_equal(i->culprits.n_nodes, 0);
-    assert_string_equal(i->ruled_out[i->n_ruled_out - 1].what, "node n9");
-    assert_int_equal(world_decision(w)->action, ACTION_RESTART);
-    assert_int_equal(world_decision(w)->n_nodes, 0);
-}
-
-static void a_node_is_known_by_the_name_of_its_host(void **state)
-{
-    struct world *w = *state;
-
-    fail_with_node(w, "n2.cluster.example.org");
-    assert_string_equal(world_last(w, EVENT_VERDICT)->incident.culprits.nodes[0], "n2");
-    assert_int_equal(world_decision(w)->action, ACTION_RESTART_EXCLUDING);
-    assert_string_equal(world_decision(w)->nodes[0], "n2");
-}
-
-/* Slurm has queued it again when the verdict comes, and shows no nodes any more. */
-static void the_nodes_of_the_attempt_are_remembered(void **state)
-{
-    struct world *w = *state;
-    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_SCHEDULER);
-
-    s.role = ROLE_ROOT;
-    s.cause = CAUSE_NODE_FAILURE;
-    s.advice = ADVICE_RESTART_EXCLUDING;
-    s.confidence = 98;
-    STR_COPY(s.signature, "scheduler.node_fail");
-    STR_COPY(s.who.node, "n3");
-    look(w, SCHED_PENDING, 1);
-    world_signal(w, s);
-    world_die(w, 1);
-    assert_int_equal(world_decision(w)->n_nodes, 1);
-    assert_string_equal(world_decision(w)->nodes[0], "n3");
-    assert_int_equal(world_intent(w, INTENT_AMEND)->intended.n_nodes, 1);
-}
-
-static void an_exclusion_expires(void **state)
-{
-    struct world *w = *state;
-
-    fail_with_node(w, "n2");
-    grant_requeue(w, 0);
-    begin_attempt(w);
-    assert_int_equal(sched_of(w)->n_kept, 1);
-    world_wait(w, 59 * MIN);
-    fail_with_node(w, "n3");
-    assert_int_equal(world_decision(w)->n_nodes, 2); /* the old and the new one */
-    world_wait(w, 2 * MIN);
-    grant_requeue(w, 0);
-    begin_attempt(w);
-    assert_int_equal(sched_of(w)->n_kept, 1);
-    assert_string_equal(sched_of(w)->kept[0].node, "n3");
-}
-
-static void a_node_that_fails_again_is_kept_out_again(void **state)
-{
-    struct world *w = *state;
-
-    fail_with_node(w, "n2");
-    grant_requeue(w, 0);
-    begin_attempt(w);
-    world_wait(w, 2 * USEC_PER_HOUR);
-    fail_with_node(w, "n2");
-    assert_int_equal(sched_of(w)->n_kept, 1);
-    assert_true(sched_of(w)->kept[0].until > w->now);
-}
-
 /* Tasks */
 
 static void task_exit(struct world *w, int32_t task, int code)
@@ -433,6 +357,37 @@ static void what_is_observed_is_followed_on(void **state)
     end_attempt(w, SCHED_COMPLETED, 0);
     assert_string_equal(world_decision(w)->rule, "completed");
     assert_int_equal(world_job(w)->state, JOB_ENDED);
+}
+
+/* Its last lines are awaited until it is judged; then the same files are those of the next. */
+static void what_is_written_behind_the_end_is_no_word_of_it(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(job_listens(world_job(w), 1));
+    assert_false(job_listens(world_job(w), 2));
+    look(w, SCHED_FAILED, 0);
+    world_exit(w, 1, 0);
+    assert_int_equal(world_job(w)->state, JOB_ENDING);
+    assert_true(job_listens(world_job(w), 1));
+    world_wait(w, MIN);
+    assert_int_equal(world_job(w)->state, JOB_DECIDED);
+    assert_false(job_listens(world_job(w), 1));
+    assert_true(job_hears(world_job(w), 1)); /* of its nodes */
+}
+
+static void what_may_live_is_listened_to(void **state)
+{
+    struct world *w = *state;
+
+    one_task_dies(w);
+    world_wait(w, MIN);
+    assert_int_equal(world_job(w)->state, JOB_DECIDED);
+    assert_true(job_listens(world_job(w), 1));
+    operate(w, REQUEST_APPROVE, decision_seq(w)); /* it is queued again */
+    assert_int_equal(world_job(w)->state, JOB_STARTING);
+    assert_false(job_listens(world_job(w), 1));
+    assert_false(job_hears(world_job(w), 1));
 }
 
 /* Stop */
@@ -628,217 +583,13 @@ static void a_node_is_kept_out_of_so_many_jobs(void **state)
     assert_non_null(strstr(world_decision(w)->why, "stays in"));
 }
 
-/* By a GPU, as its own text says, which names no node. */
-static void fail_where_it_ran(struct world *w, const char *nodes, const char *required)
-{
-    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
-    struct look_facts l = facts_of(SCHED_RUNNING, 0);
-
-    s.role = ROLE_ROOT;
-    s.cause = CAUSE_GPU_HARDWARE;
-    s.blame = BLAME_NODE;
-    s.confidence = 95;
-    s.advice = ADVICE_RESTART_EXCLUDING;
-    STR_COPY(s.signature, "cuda.ecc");
-    STR_COPY(l.nodes, nodes);
-    STR_COPY(l.required, required);
-    look_at(w, l);
-    world_signal(w, s);
-    l.state = SCHED_FAILED;
-    look_at(w, l);
-    world_die(w, 1);
-}
-
-static void the_only_node_is_the_one_that_is_meant(void **state)
-{
-    struct world *w = *state;
-
-    fail_where_it_ran(w, "n7", "");
-    assert_int_equal(world_decision(w)->action, ACTION_RESTART_EXCLUDING);
-    assert_int_equal(world_decision(w)->n_nodes, 1);
-    assert_string_equal(world_decision(w)->nodes[0], "n7");
-}
-
-static void of_several_nodes_none_is_meant(void **state)
-{
-    fail_where_it_ran(*state, "n[7-8]", "");
-    assert_int_equal(world_decision(*state)->n_nodes, 0);
-}
-
-static void of_a_list_of_nodes_none_is_meant(void **state)
-{
-    fail_where_it_ran(*state, "n7,n8", "");
-    assert_int_equal(world_decision(*state)->n_nodes, 0);
-}
-
-static void the_only_node_stays_in_if_it_is_required(void **state)
-{
-    struct world *w = *state;
-
-    fail_where_it_ran(w, "n7", "n7");
-    assert_int_equal(world_decision(w)->action, ACTION_RESTART);
-    assert_int_equal(world_decision(w)->n_nodes, 0);
-    assert_non_null(strstr(world_decision(w)->why, "its user requires n7, which stays in"));
-}
-
-/* An array's number goes from the tasks that wait to the one that begins last. */
-static void a_label_follows_the_record(void **state)
-{
-    struct look_facts l = facts_of(SCHED_RUNNING, 0);
-    struct world *w = *state;
-
-    STR_COPY(l.label, "6_[2-3%2]");
-    look_at(w, l);
-    assert_string_equal(sched_of(w)->label, "6_[2-3%2]");
-    STR_COPY(l.label, "6_3");
-    look_at(w, l);
-    assert_string_equal(sched_of(w)->label, "6_3");
-    look(w, SCHED_RUNNING, 0); /* of a journal before labels were told */
-    assert_string_equal(sched_of(w)->label, "6_3");
-}
-
-static void name_log(struct world *w, uint32_t file, const char *path)
-{
-    struct event e = of_job(w, EVENT_LOG_NAMED);
-
-    e.attempt = w->attempt;
-    e.log.file = file;
-    STR_COPY(e.log.path, path);
-    world_feed(w, e);
-}
-
-static void refuse_log(struct world *w, uint32_t file, const char *path)
-{
-    struct event e = of_job(w, EVENT_LOG_NAMED);
-
-    e.attempt = w->attempt;
-    e.log = (struct log_facts){.file = file, .trouble = "it is no regular file"};
-    STR_COPY(e.log.path, path);
-    world_feed(w, e);
-}
-
-/* What is told without being news would fill a journal. */
-static bool is_news(const struct world *w, uint32_t file, const char *path)
-{
-    struct log_facts f = {.file = file};
-
-    STR_COPY(f.path, path);
-    return log_names_lack(&world_job(w)->attempt.logs, &f);
-}
-
-static void read_line(struct world *w, uint32_t file, uint64_t line)
-{
-    struct signal s = signal_make(SIGNAL_HIT, PROVENANCE_JOB_TEXT);
-
-    s.role = ROLE_ROOT;
-    s.cause = CAUSE_GPU_HARDWARE;
-    s.advice = ADVICE_RESTART;
-    s.file = file;
-    s.line = line;
-    STR_COPY(s.signature, "cuda.ecc");
-    world_signal(w, s);
-}
-
-static void check_path(const struct world *w, const char *path)
-{
-    const struct incident *in = &world_last(w, EVENT_VERDICT)->incident;
-
-    assert_int_equal(in->n_evidence, 1);
-    assert_string_equal(incident_path(in, &in->evidence[0]), path);
-}
-
-static void the_evidence_says_in_which_file_it_stands(void **state)
-{
-    struct world *w = *state;
-
-    name_log(w, 0, "/home/a/slurm-1.out");
-    name_log(w, 3, "/home/a/train-1.log");
-    assert_false(is_news(w, 3, "/home/a/train-1.log"));
-    assert_true(is_news(w, 4, "/home/a/train-1.log"));
-    name_log(w, 3, "/home/a/train-1.log"); /* another daemon's word */
-    refuse_log(w, 3, "/home/b/train-1.log");
-    read_line(w, 3, 7);
-    end_attempt(w, SCHED_FAILED, 1);
-    check_path(w, "/home/a/train-1.log");
-}
-
-/* A journal of an older release; and what is no line of a file. */
-static void a_file_without_a_name_has_none(void **state)
-{
-    struct world *w = *state;
-
-    name_log(w, 0, "/home/a/slurm-1.out");
-    read_line(w, 1, 7);
-    end_attempt(w, SCHED_FAILED, 1);
-    check_path(w, "");
-    grant_requeue(w, w->now / S * S + 120 * S);
-    world_wait(w, 3 * MIN);
-    begin_attempt(w);
-    name_log(w, 0, "/home/a/slurm-1.out");
-    read_line(w, 0, 0);
-    end_attempt(w, SCHED_FAILED, 1);
-    check_path(w, "");
-}
-
-static void a_number_of_two_files_names_neither(void **state)
-{
-    struct world *w = *state;
-
-    name_log(w, 3, "/home/a/train-1.log");
-    assert_true(is_news(w, 3, "/home/a/train-2.log"));
-    name_log(w, 3, "/home/a/train-2.log");
-    assert_false(is_news(w, 3, "/home/a/train-1.log"));
-    name_log(w, 3, "/home/a/train-1.log");
-    read_line(w, 3, 7);
-    end_attempt(w, SCHED_FAILED, 1);
-    check_path(w, "");
-}
-
-static void so_many_files_have_names(void **state)
-{
-    struct world *w = *state;
-
-    for (uint32_t i = 0; i <= LOG_NAMES_MAX; i++) {
-        char path[64];
-
-        STR_PRINTF(path, "/home/a/train-%u.log", (unsigned)i);
-        name_log(w, i, path);
-    }
-    assert_int_equal(world_job(w)->attempt.logs.n, LOG_NAMES_MAX);
-    read_line(w, LOG_NAMES_MAX, 7);
-    end_attempt(w, SCHED_FAILED, 1);
-    check_path(w, "");
-}
-
-/* What it wrote before it seemed to hang is void then, but not the names of its files. */
-static void names_outlast_a_recovery(void **state)
-{
-    struct world *w = *state;
-
-    name_log(w, 3, "/home/a/train-1.log");
-    find_it_dead(w);
-    world_step(w, 2);
-    assert_int_equal(world_job(w)->state, JOB_RUNNING);
-    read_line(w, 3, 7);
-    end_attempt(w, SCHED_FAILED, 1);
-    check_path(w, "/home/a/train-1.log");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN(act, the_evidence_says_in_which_file_it_stands),
-        IN(act, a_file_without_a_name_has_none),
-        IN(act, a_number_of_two_files_names_neither),
-        IN(act, so_many_files_have_names),
-        IN(propose, names_outlast_a_recovery),
-        IN(act, the_only_node_is_the_one_that_is_meant),
-        IN(act, of_several_nodes_none_is_meant),
-        IN(act, of_a_list_of_nodes_none_is_meant),
-        IN(act, the_only_node_stays_in_if_it_is_required),
-        IN(act, a_label_follows_the_record),
         IN(act, who_is_refused_for_good_is_not_asked_for_again),
         IN(act, no_budget_is_used_beyond_its_end),
+        IN(observe, what_is_written_behind_the_end_is_no_word_of_it),
+        IN(propose, what_may_live_is_listened_to),
         IN(act, cancelled_while_it_ran),
         IN(act, cancelled_before_the_requeue),
         IN(act, cancelled_after_the_requeue),
@@ -854,11 +605,6 @@ int main(void)
         IN(act, forgotten_at_any_time),
         IN(observe, forgotten_while_only_observed),
         IN(act, forgotten_while_it_ran_as_far_as_we_know),
-        IN(act, only_nodes_of_the_job_are_blamed),
-        IN(act, a_node_is_known_by_the_name_of_its_host),
-        IN(act, the_nodes_of_the_attempt_are_remembered),
-        IN(act, an_exclusion_expires),
-        IN(act, a_node_that_fails_again_is_kept_out_again),
         IN(act, a_dead_task_ends_a_job_that_does_not_get_on),
         IN(act, what_is_read_late_is_no_life),
         IN(act, a_job_that_gets_on_without_the_task_is_left_alone),

@@ -410,42 +410,6 @@ static void who_is_wanted_again_in_time_was_never_gone(void **state)
     assert_int_equal(world_count(w, EVENT_JOB_ENDED), 0);
 }
 
-/* Lower limits */
-
-static void limit_restarts(struct world *w, uint32_t n)
-{
-    struct event e = of_job(w, EVENT_POLICY);
-
-    policy_default(&e.policy);
-    e.policy.max_restarts = n;
-    world_feed(w, e);
-}
-
-static void a_lower_limit_holds_for_what_was_only_decided(void **state)
-{
-    struct world *w = *state;
-
-    operate(w, REQUEST_FREEZE, 0);
-    fail_job(w);
-    assert_true(action_restarts(world_decision(w)->action));
-    limit_restarts(w, 0);
-    assert_int_equal(world_decision(w)->action, ACTION_STOP);
-    assert_string_equal(world_decision(w)->rule, "max-restarts");
-    operate(w, REQUEST_THAW, 0);
-    world_wait(w, MIN);
-    assert_int_equal(asked_anything(w), 0);
-}
-
-static void what_is_under_way_goes_on(void **state)
-{
-    struct world *w = *state;
-
-    fail_job(w);
-    assert_int_equal(asked(w, INTENT_REQUEUE), 1);
-    limit_restarts(w, 0);
-    assert_true(action_restarts(world_decision(w)->action));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,8 +435,6 @@ int main(void)
         IN(act, its_budget_is_what_it_was),
         IN(act, what_has_ended_since_is_not_taken_up_again),
         IN(act, who_is_wanted_again_in_time_was_never_gone),
-        IN(act, a_lower_limit_holds_for_what_was_only_decided),
-        IN(act, what_is_under_way_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
