@@ -348,7 +348,6 @@ static void whoever_takes_it_back_behind_us_says_that_it_is_well(void **state)
     struct world *w = *state;
 
     drained(w, "n3");
-    world_wait(w, H);
     look_at_node(w, "n3", false, "", w->now - 20 * H);
     assert_false(node(w, "n3")->drained);
     assert_int_equal(stands(w, "n3"), ISOLATION_NONE);

@@ -359,7 +359,8 @@ static bool apply_look(struct model *m, const struct event *e)
     struct node_ledger *l = find_or_add(m, look->node);
     bool first = l && l->look.node[0] == '\0', was_drained = l && (l->look.drain || l->drained);
 
-    if (!l || (l->drained && !is_ours(look) && m->now < l->drained_at + DRAIN_SHOWS))
+    if (!l || (l->drained && !is_ours(&l->look) && !is_ours(look) &&
+               m->now < l->drained_at + DRAIN_SHOWS))
         return false;
     if (look->booted > (first ? 0 : l->look.booted))
         forget_before(l, look->booted);
