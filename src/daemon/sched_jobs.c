@@ -497,10 +497,32 @@ static bool labels_differ(const struct sched_job *a, const struct sched_job *b)
            !streq(a->account, b->account) || !streq(a->qos, b->qos) || !streq(a->user, b->user);
 }
 
+/* While a job is completing, Slurm lists those of its nodes alone that are not done yet: the
+ * attempt ran on all of them, and what they tell of it counts. */
+static void keep_nodes(struct sched_job *r, const char *nodes, uint32_t n_nodes)
+{
+    if (!r->completing || r->state == SCHED_PENDING || !*nodes)
+        return;
+    free(r->nodes);
+    r->nodes = xstrdup(nodes);
+    r->n_nodes = n_nodes > r->n_nodes ? n_nodes : r->n_nodes;
+}
+
+/* Of an attempt that core knows from before this process began. */
+static void recall_nodes(const struct sched_watch *w, const struct watched *x)
+{
+    const struct job *j = model_job(pump_model(w->d->pump), x->key);
+
+    if (j && j->sched.base_restarts == x->r->restarts && strlen(j->sched.ran_on) + 1 < LAYOUT_LEN)
+        keep_nodes(x->r, j->sched.ran_on, j->nodes);
+}
+
 static void replace_record(struct sched_watch *w, struct watched *x, struct sched_job *r)
 {
     bool differ = labels_differ(x->r, r);
 
+    if (x->r->restarts == r->restarts)
+        keep_nodes(r, x->own_nodes ? x->own_nodes : x->r->nodes, x->r->n_nodes);
     sched_job_free(x->r);
     x->r = r;
     free(x->own_nodes);
@@ -521,6 +543,7 @@ static void put_record(struct sched_watch *w, struct sched_job *r)
     if (!x) {
         x = insert(w, r);
         begin(w, x);
+        recall_nodes(w, x);
     } else {
         replace_record(w, x, r);
     }

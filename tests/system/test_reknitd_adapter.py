@@ -305,3 +305,32 @@ def test_a_node_that_goes_down_in_the_middle_of_a_look(tmp_path, runs_again):
         incident = answer["incidents"][0]
         assert incident["cause"] == "node-failure", answer
         assert incident["culprits"]["nodes"] == ["n2"], answer
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_node_that_is_done_sooner_than_others_is_blamed_all_the_same(tmp_path, restarted):
+    """While a job is completing, Slurm lists those of its nodes alone that are not done yet."""
+    with World(nodes=3, complete_s=600) as world, contextlib.ExitStack() as stack:
+        daemon = stack.enter_context(daemon_of(tmp_path, world, mode="observe"))
+        log = tmp_path / "job.out"
+        log.write_text("".join(f"step {n}/100 loss 1.{n}\n" for n in range(1, 20)))
+        job = world.submit(n_nodes=2, n_tasks=2, uid=0, comment="reknit", stdout_path=str(log), work_dir=str(tmp_path))
+        key = daemon.until("/v1/jobs", lambda a: a["jobs"] and a["jobs"][0].get("last_step", -1) > 0)["jobs"][0]["key"]
+        daemon.until(f"/v1/jobs/{key}/events?kind=signal&limit=500", lambda a: {
+            e["signal"]["who"]["node"] for e in a["events"] if e["signal"]["kind"] == "layout"} == {"n1", "n2"})
+        if restarted:
+            daemon.process.kill()
+            daemon.process.wait()
+            daemon.socket.unlink()
+        with world.lock:
+            with log.open("a") as f:
+                f.write("[rank1]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+                        "[rank0]: RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:4711\n")
+            world.end(job, "failed", 1)
+            world.change(job, nodes=["n1"], nodes_text="n1", n_nodes=1)
+        if restarted:
+            daemon.start()
+        said = daemon.until("/v1/incidents", lambda a: a["incidents"])["incidents"][0]
+        assert said["culprits"]["nodes"] == ["n2"], said
+        looks = daemon.ask(f"/v1/jobs/{key}/events?kind=look&limit=500")[1]["events"]
+        assert [e["look"]["nodes"] for e in looks if e["look"].get("completing")] == ["n1,n2"]
