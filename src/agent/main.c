@@ -5,6 +5,7 @@
  * happens in one loop; what blocks is done by reknit-seal. */
 
 #include "agent/inlet.h"
+#include "agent/kernel_log.h"
 #include "agent/probing.h"
 #include "agent/seed.h"
 #include "agent/tunnels.h"
@@ -40,6 +41,8 @@ static const char help[] =
     "  --socket PATH         where the plugin sends to (default: /run/reknit-agent/agent.sock)\n"
     "  --spool PATH          file of what reknitd has not got yet\n"
     "                        (default: /var/lib/reknit-agent/agent.spool)\n"
+    "  --kmsg PATH           the kernel's log, of which facts about the node are told; '' = none\n"
+    "                        (default: /dev/kmsg)\n"
     "  --munge-socket PATH   munged's, where it is not the usual one\n"
     "  --key FILE            a key shared with reknitd, in place of MUNGE\n"
     "  --sample DURATION     how often to look at the processes of jobs (default: 10s)\n"
@@ -66,6 +69,7 @@ static const struct option options[] = {
     {"node", required_argument, NULL, 'n'},
     {"socket", required_argument, NULL, 's'},
     {"spool", required_argument, NULL, 'p'},
+    {"kmsg", required_argument, NULL, 'y'},
     {"munge-socket", required_argument, NULL, 'm'},
     {"key", required_argument, NULL, 'k'},
     {"sample", required_argument, NULL, 'a'},
@@ -84,7 +88,7 @@ static const struct option options[] = {
 
 struct settings {
     char host[256], port[16], node[NODE_NAME_LEN];
-    const char *socket, *spool, *munge_socket, *key, *spawner, *asker, *nvml, *root;
+    const char *socket, *spool, *kmsg, *munge_socket, *key, *spawner, *asker, *nvml, *root;
     usec_t sample, heartbeat, probe_every, probe_deadline;
 };
 
@@ -98,8 +102,10 @@ struct agent {
     struct tunnels *tunnels;
     struct probing *probing;
     char prober[PATH_MAX], locks[PATH_MAX]; /* reknit-probe, and the folder of its locks */
+    struct kernel_log *kernel;              /* NULL = not wanted */
     sd_event_source *beat;
     bool spool_failed, missed; /* said */
+    bool kernel_news;          /* the next heartbeat is due */
 };
 
 static void keep(struct agent *a, const struct node_message *m)
@@ -164,7 +170,35 @@ static void tell_alive(struct agent *a)
     m.heartbeat.refused = (int64_t)inlet_refused(a->inlet);
     m.heartbeat.watched = (int64_t)watch_count(a->watch);
     m.heartbeat.missed = (int64_t)watch_missed(a->watch);
+    if (a->kernel)
+        kernel_log_beat(a->kernel, &m.heartbeat);
     uplink_tell(a->uplink, node_message_to_json(&m));
+}
+
+static void on_fact(void *ctx, const struct node_fact *f)
+{
+    struct agent *a = ctx;
+    struct node_message m = {.kind = NODE_MESSAGE_FACT, .time_us = now_us(), .fact = *f};
+
+    STR_COPY(m.node, a->settings.node);
+    log_info("the kernel says: %s (%s%s)", f->signal.text, f->signal.signature,
+             f->cleared ? ", over" : "");
+    keep(a, &m);
+}
+
+static void on_kernel_trouble(void *ctx, const char *what)
+{
+    struct agent *a = ctx;
+
+    if (what)
+        log_warning("%s", what);
+    if (a->probing)
+        probing_poke(a->probing);
+    if (a->kernel_news)
+        return;
+    a->kernel_news = true;
+    sd_event_source_set_time_relative(a->beat, USEC_PER_SEC);
+    sd_event_source_set_enabled(a->beat, SD_EVENT_ONESHOT);
 }
 
 static void on_said(void *ctx, const char *text)
@@ -236,6 +270,7 @@ static int on_beat(sd_event_source *s, uint64_t usec, void *userdata)
 {
     struct agent *a = userdata;
 
+    a->kernel_news = false;
     tell_alive(a);
     sd_event_source_set_time_relative(s, (uint64_t)a->settings.heartbeat);
     return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
@@ -280,6 +315,18 @@ static int open_probing(struct agent *a)
     return a->probing ? 0 : -ENOMEM;
 }
 
+static int open_kernel_log(struct agent *a, struct err *e)
+{
+    static const struct kernel_log_handlers handlers = {.fact = on_fact,
+                                                        .trouble = on_kernel_trouble};
+    char state[PATH_MAX];
+    struct kernel_log_config c = {
+        .device = a->settings.kmsg, .state = state, .node = a->settings.node};
+
+    STR_PRINTF(state, "%s.kmsg", a->settings.spool);
+    return *a->settings.kmsg ? kernel_log_new(a->event, &c, &handlers, a, &a->kernel, e) : 0;
+}
+
 static int open_all(struct agent *a, struct err *e)
 {
     static const struct watch_handlers handlers = {
@@ -300,7 +347,7 @@ static int open_all(struct agent *a, struct err *e)
         sd_event_add_time_relative(a->event, &a->beat, CLOCK_MONOTONIC, 500 * USEC_PER_MSEC, 0,
                                    on_beat, a) < 0)
         return err_set(e, -ENOMEM, "the event loop refuses");
-    return 0;
+    return open_kernel_log(a, e);
 }
 
 static void close_all(struct agent *a)
@@ -308,7 +355,8 @@ static void close_all(struct agent *a)
     sd_event_source_disable_unref(a->beat);
     probing_free(a->probing);
     watch_free(a->watch);
-    tunnels_free(a->tunnels); /* what is being sealed for it is answered by the next */
+    kernel_log_free(a->kernel); /* it tells to the spool */
+    tunnels_free(a->tunnels);   /* what is being sealed for it is answered by the next */
     uplink_free(a->uplink);
     inlet_free(a->inlet);
     spool_free(a->spool);
@@ -395,6 +443,9 @@ static bool take_option(int c, struct settings *s)
     case 'p':
         s->spool = optarg;
         return true;
+    case 'y':
+        s->kmsg = optarg;
+        return true;
     case 'm':
         s->munge_socket = optarg;
         return true;
@@ -435,6 +486,7 @@ int main(int argc, char **argv)
     struct settings s = {
         .socket = "/run/reknit-agent/agent.sock",
         .spool = "/var/lib/reknit-agent/agent.spool",
+        .kmsg = "/dev/kmsg",
         .spawner = "/run/reknit-spawner/spawner.sock",
         .asker = "reknit",
         .sample = 10 * USEC_PER_SEC,

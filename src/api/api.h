@@ -67,6 +67,8 @@ struct api_agent {
     bool connected;
     usec_t heard, behind; /* behind: our clock less the node's */
     int64_t dropped, refused, watched, missed;
+    int64_t kernel_gaps, kernel_lost; /* of the kernel's log; as in a heartbeat */
+    const char *kernel_trouble;       /* "" = none */
 };
 
 /* What the scheduler says of a node. Text is sanitised. */

@@ -24,13 +24,15 @@ struct agent_page {
 
 static json_t *view_agent(const struct api_agent *a)
 {
-    json_t *v = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "node", a->node, "connected",
-                          a->connected, "behind_us", (json_int_t)a->behind, "dropped",
+    json_t *v = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "node", a->node,
+                          "connected", a->connected, "behind_us", (json_int_t)a->behind, "dropped",
                           (json_int_t)a->dropped, "refused", (json_int_t)a->refused, "watched",
-                          (json_int_t)a->watched, "missed", (json_int_t)a->missed);
+                          (json_int_t)a->watched, "missed", (json_int_t)a->missed, "kernel_gaps",
+                          (json_int_t)a->kernel_gaps, "kernel_lost", (json_int_t)a->kernel_lost);
 
     view_time(v, "heard_us", a->heard);
     view_text(v, "version", a->version);
+    view_text(v, "kernel_trouble", a->kernel_trouble);
     return v;
 }
 

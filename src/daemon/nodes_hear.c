@@ -174,7 +174,10 @@ static bool show_agent(void *ctx, const char *node, const struct agent_view *v)
                                 .dropped = v->heartbeat.dropped,
                                 .refused = v->heartbeat.refused,
                                 .watched = v->heartbeat.watched,
-                                .missed = v->heartbeat.missed};
+                                .missed = v->heartbeat.missed,
+                                .kernel_gaps = v->heartbeat.kernel_gaps,
+                                .kernel_lost = v->heartbeat.kernel_lost,
+                                .kernel_trouble = v->heartbeat.kernel_trouble};
 
     return q->fn(q->ctx, &a);
 }

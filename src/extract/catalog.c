@@ -591,6 +591,37 @@ static void free_replaced(struct entry *e)
     }
 }
 
+static bool is_used(const struct catalog *c, const struct origin *o)
+{
+    if (o->raw->xids_count > 0)
+        return true;
+    VEC_FOREACH (&c->entries, e)
+        if (e->file == o->name)
+            return true;
+    return false;
+}
+
+void catalog_keep(struct catalog *c, enum layer layer)
+{
+    for (size_t i = c->entries.n; i-- > 0;) {
+        struct entry *e = &c->entries.v[i];
+
+        free_replaced(e->replaced); /* it may be of a file that goes */
+        e->replaced = NULL;
+        if (e->layer != layer)
+            VEC_REMOVE(&c->entries, i);
+    }
+    for (size_t i = c->origins.n; i-- > 0;) {
+        struct origin o = c->origins.v[i];
+
+        if (is_used(c, &o))
+            continue;
+        form_free(&file_schema, o.raw);
+        free(o.name);
+        VEC_REMOVE(&c->origins, i);
+    }
+}
+
 struct catalog *catalog_free(struct catalog *c)
 {
     if (!c)

@@ -66,6 +66,10 @@ int catalog_load(const char *const *dirs, size_t n_dirs, struct catalog **ret, s
 int catalog_load_text(const char *name, const char *text, size_t len, struct catalog **ret,
                       struct err *e);
 
+/* Leaves the entries of that layer alone, and the codes: for who reads nothing else, and is to be
+ * small. */
+void catalog_keep(struct catalog *c, enum layer layer);
+
 struct catalog *catalog_free(struct catalog *c);
 DEFINE_CLEANUP(struct catalog *, catalog_free);
 

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "extract/catalog.h"
 #include "extract/matcher.h"
 #include "extract/prefilter.h"
@@ -61,9 +62,9 @@ static int take_set(const struct prefilter *p, struct set *ret)
 int main(int argc, char **argv)
 {
     _cleanup_(catalog_freep) struct catalog *catalog = NULL;
-    _cleanup_(matcher_freep) struct matcher *matcher = NULL;
+    _cleanup_(matcher_freep) struct matcher *matcher = NULL, *of_kernel = NULL;
     _cleanup_(trigger_set_freep) struct trigger_set *triggers = NULL;
-    struct set sets[2] = {{0}};
+    struct set sets[3] = {{0}};
     struct err e = {0};
     int r = 1;
 
@@ -73,11 +74,18 @@ int main(int argc, char **argv)
         return 1;
     }
     if (take_set(matcher_words(matcher), &sets[0]) == 0 &&
-        take_set(trigger_set_words(triggers), &sets[1]) == 0 && write_file(argv[1], sets, 2) == 0)
+        take_set(trigger_set_words(triggers), &sets[1]) == 0)
         r = 0;
-    else
-        fprintf(stderr, "prebuild: cannot write %s\n", argv[1]);
-    free(sets[0].db);
-    free(sets[1].db);
+    triggers = trigger_set_free(triggers);
+    matcher = matcher_free(matcher); /* it is of all entries, and most go */
+    catalog_keep(catalog, LAYER_KERNEL);
+    if (r == 0 &&
+        (matcher_new(catalog, &of_kernel, &e) < 0 ||
+         take_set(matcher_words(of_kernel), &sets[2]) < 0 || write_file(argv[1], sets, 3) < 0))
+        r = 1;
+    if (r != 0)
+        fprintf(stderr, "prebuild: cannot write %s %s\n", argv[1], e.text);
+    for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+        free(sets[i].db);
     return r;
 }

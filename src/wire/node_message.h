@@ -46,6 +46,12 @@ struct node_heartbeat {
     int64_t refused;  /* datagrams that were none, or not root's */
     int64_t watched;  /* steps whose processes it watches */
     int64_t missed;   /* steps that it could not watch, since it started */
+    /* Of the kernel's log, since it started: */
+    int64_t kernel_records;
+    int64_t kernel_gaps, kernel_lost; /* places where the kernel has overwritten what was to be
+                                         read, and how many records that were */
+    int64_t kernel_untold;            /* facts for which there was no room */
+    char kernel_trouble[128];         /* why it cannot be read, "" = it is */
 };
 
 struct node_reader {

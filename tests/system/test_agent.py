@@ -89,7 +89,7 @@ class Place:
     def agent(self, port, node="n1", *options, under=()):
         """under: a command that starts it"""
         return self.start(*under, AGENT, "--to", f"127.0.0.1:{port}", "--node", node, "--socket", self.socket,
-                          "--spool", self.folder / "spool", "--verbose", *self.seal, *options)
+                          "--spool", self.folder / "spool", "--kmsg", "", "--verbose", *self.seal, *options)
 
     def send(self, text):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
@@ -786,3 +786,103 @@ def test_reknitd_knows_of_a_death_before_slurm_tells():
         assert death.body["exit"]["signal"] == 9
         interrupted = reknitd.journal.wait(job, "interrupted", timeout=20)
         assert death.seq < interrupted.seq, interrupted
+
+
+# The kernel's log.
+
+XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=77, name=python, GPU has fallen off the bus."
+
+
+class Kernel:
+    """Writes what the kernel would into a FIFO that stands for its device."""
+
+    def __init__(self, place):
+        self.path, self.seq = place.folder / "kmsg", 0
+        os.mkfifo(self.path)
+        self.fd = os.open(self.path, os.O_RDWR)
+
+    def say(self, text, at=0.0, prio=3):
+        self.seq += 1
+        os.write(self.fd, f"{prio},{self.seq},{int(at * 1e6)},-;{text}\n".encode())
+
+
+@pytest.fixture
+def kernel(place):
+    k = Kernel(place)
+    yield k
+    os.close(k.fd)
+
+
+def facts(listener):
+    told = (json.loads(line).get("message", {}) for line in list(listener.out.lines))
+    return [m["fact"] for m in told if m.get("kind") == "fact"]
+
+
+def beats(listener):
+    told = (json.loads(line).get("message", {}) for line in list(listener.out.lines))
+    return [m for m in told if m.get("kind") == "alive"]
+
+
+def test_the_kernel_s_log_is_told_once_whoever_is_away(place, kernel):
+    """While reknitd is away, over an end of the agent by kill -9, and a start of it."""
+    kernel.say(XID, at=1)
+    agent = place.agent(1, "n1", "--kmsg", kernel.path)
+    place.ready()
+    await_true("it is in the spool", lambda: "gpu.xid.79" in (place.folder / "spool").read_text(), poll=0.02)
+    await_true("it is noted", (place.folder / "spool.kmsg").exists, poll=0.02)
+    agent.process.kill()
+    agent.process.wait()
+    listener = place.listener()
+    place.agent(listener.port, "n1", "--kmsg", kernel.path, "--heartbeat", "200ms")
+    kernel.seq = 0
+    kernel.say(XID, at=1)
+    kernel.say("NVRM: Xid (PCI:0000:1b:00): 48, pid=7, name=a, channel 0x5", at=2)
+    await_true("both", lambda: len(facts(listener)) == 2, poll=0.02)
+    await_true("all is read", lambda: beats(listener) and beats(listener)[-1]["kernel_records"] == 1, poll=0.02)
+    assert [(f["code"], f["isolation"], f["signal"]["who"]["device"]) for f in facts(listener)] == [
+        (79, "reboot", "0000:9b:00"), (48, "reset", "0000:1b:00")]
+
+
+def test_what_a_user_has_the_kernel_say_is_no_fact(place, kernel):
+    listener = place.listener()
+    place.agent(listener.port, "n1", "--kmsg", kernel.path, "--heartbeat", "200ms")
+    kernel.say(XID, prio=12)
+    kernel.say(f"python3[77]: segfault at 0 ip 0000 sp 0000 error 6 in {XID}[55d000+2c9000]")
+    kernel.say(f"python3[77]: segfault at 0 ip 0000 sp 0000 error 6 in \\x0a{XID}")
+    await_true("all is read", lambda: beats(listener) and beats(listener)[-1]["kernel_records"] == 2, poll=0.02)
+    assert facts(listener) == []
+
+
+def test_a_burst_of_records_loses_no_xid(place, kernel):
+    """100,000 records, faster than the agent reads: what the kernel still held is told, what it did not is counted."""
+    listener = place.listener()
+    place.agent(listener.port, "n1", "--kmsg", kernel.path, "--heartbeat", "200ms")
+    place.ready()
+    gpus = [f"0000:{n:02x}:00" for n in range(16, 24)]
+    for number in range(100_000):
+        if number % 1000 == 0 and number:
+            kernel.seq += 5
+        if number % 10_000 == 4711:
+            kernel.say(f"NVRM: Xid (PCI:{gpus[number // 10_000 % 8]}): 79, pid=7, name=a, GPU has fallen off the bus.",
+                       at=number / 1e4)
+        kernel.say(f"LustreError: 11-0: scr-OST{number % 500:04x}-osc: operation ost_read to node 10.8.0.{number % 250}@o2ib "
+                   "failed: rc = -107", at=number / 1e4)
+    await_true("all is read", lambda: beats(listener) and beats(listener)[-1]["kernel_records"] == 100_010, poll=0.1)
+    await_true("every GPU", lambda: {f["signal"]["who"]["device"] for f in facts(listener) if f.get("code") == 79} == set(gpus),
+               poll=0.1)
+    assert (beats(listener)[-1]["kernel_gaps"], beats(listener)[-1]["kernel_lost"]) == (99, 495)
+
+
+def test_the_real_log_of_this_kernel(place):
+    """What root writes there is no fact: only the kernel's words are."""
+    try:
+        log = os.open("/dev/kmsg", os.O_WRONLY)
+    except OSError as e:
+        pytest.skip(f"/dev/kmsg: {e}")
+    listener = place.listener()
+    agent = place.agent(listener.port, "n1", "--kmsg", "/dev/kmsg", "--heartbeat", "200ms")
+    os.write(log, b"<3>" + XID.encode())
+    os.close(log)
+    await_true("it is read", lambda: beats(listener) and beats(listener)[-1]["kernel_records"] > 0, poll=0.02)
+    assert not [f for f in facts(listener) if f.get("code") == 79]
+    assert not beats(listener)[-1]["kernel_trouble"], agent.err.text()

@@ -84,8 +84,8 @@ class Site:
 
     def agent(self, node, *options):
         self.start(node, BIN / "reknit-agent", "--to", f"127.0.0.1:{self.port}", "--node", node, "--socket",
-                   self.folder / f"{node}.sock", "--spool", self.folder / f"{node}.spool", "--key", self.key, "--spawner",
-                   self.spawner, "--sample", "500ms", "--heartbeat", "1s", "--verbose", *options)
+                   self.folder / f"{node}.sock", "--spool", self.folder / f"{node}.spool", "--kmsg", "", "--key", self.key,
+                   "--spawner", self.spawner, "--sample", "500ms", "--heartbeat", "1s", "--verbose", *options)
         wait_for(lambda: "agent: connected to reknitd" in self.log(node), lambda: self.log(node) + self.daemon.log()[-1000:])
 
     def log(self, name):

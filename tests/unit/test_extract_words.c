@@ -289,13 +289,19 @@ static void the_words_of_the_catalogue_are_prebuilt(void **state)
     _cleanup_(catalog_freep) struct catalog *c = NULL;
     _cleanup_(matcher_freep) struct matcher *m = NULL;
     _cleanup_(trigger_set_freep) struct trigger_set *t = NULL;
-    const struct prefilter *sets[2];
+    _cleanup_(catalog_freep) struct catalog *of_kernel = NULL;
+    _cleanup_(matcher_freep) struct matcher *agents = NULL;
+    const struct prefilter *sets[3];
 
     assert_int_equal(catalog_load(NULL, 0, &c, NULL), 0);
     assert_int_equal(matcher_new(c, &m, NULL), 0);
+    assert_int_equal(catalog_load(NULL, 0, &of_kernel, NULL), 0);
+    catalog_keep(of_kernel, LAYER_KERNEL);
+    assert_int_equal(matcher_new(of_kernel, &agents, NULL), 0);
     t = trigger_set_new(m, NULL);
     sets[0] = matcher_words(m);
     sets[1] = trigger_set_words(t);
+    sets[2] = matcher_words(agents);
     for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
         assert_true(prefilter_is_prebuilt(sets[i]));
     assert_int_equal(prebuilt_sets[ARRAY_SIZE(sets)].len, 0);

@@ -128,6 +128,7 @@ class Cluster:
         self.partitions = partitions or {"main": {"Default": "YES"}}
         self.cpus, self.keep, self.requeue_delay = cpus, keep, requeue_delay
         self.supervisor = None
+        self.kernel_clocks = {}  # node -> number and time of the last record
 
     # The life of the whole.
 
@@ -309,9 +310,21 @@ class Cluster:
     def start_agents(self, program, *options):
         for node in self.nodes:
             base = self.dir / "agents" / node
+            with contextlib.suppress(FileExistsError):
+                os.mkfifo(f"{base}.kmsg")
             self.start_daemon(f"agent-{node}", [
-                program, "--to", self.agents_address, "--node", node, "--socket", base,
+                program, "--to", self.agents_address, "--node", node, "--socket", base, "--kmsg", f"{base}.kmsg",
                 "--spool", f"{base}.spool", "--munge-socket", self.munge_socket, "--verbose", *options])
+
+    def kernel_says(self, node, *texts, apart=0.0, facility=0):
+        """What stands in the kernel's log of that node, of which its agent reads. `apart`: seconds between two of them, and
+        from what it said before, by the kernel's own clock."""
+        with open(self.dir / "agents" / f"{node}.kmsg", "w") as f:
+            for text in texts:
+                number, at = self.kernel_clocks.get(node, (0, 0.0))
+                self.kernel_clocks[node] = number + 1, at + max(apart, 0.001)
+                f.write(f"{facility << 3 | 3},{number + 1},{int((at + apart) * 1e6)},-;{text}\n")
+                f.flush()
 
     def log(self, name, characters=2000):
         """The end of what a daemon wrote."""
