@@ -227,6 +227,26 @@ static json_t *one_request(const char *cluster, const struct notice *n)
     return message(&head, &body);
 }
 
+/* What was judged; whether it is drained yet, `reknit nodes` says. */
+static json_t *one_node(const char *cluster, const struct notice *n)
+{
+    _cleanup_strbuf_ struct strbuf head = {0}, body = {0};
+
+    notice_escape(&head, cluster);
+    if (n->n_nodes == 0) {
+        strbuf_adds(&head, " - nodes: ");
+        notice_escape(&head, n->rule);
+    } else {
+        strbuf_adds(&head, " - node ");
+        notice_escape(&head, n->nodes[0]);
+        strbuf_adds(&head, n->mode == MODE_ACT ? " is to be drained" : " would be drained");
+    }
+    notice_escape(&body, n->why);
+    strbuf_adds(&body, "\nreknit nodes ");
+    notice_escape(&body, n->n_nodes > 0 ? n->nodes[0] : "");
+    return message(&head, &body);
+}
+
 /* Many */
 
 struct tally {
@@ -273,6 +293,8 @@ static const char *deed_word(const struct notice *n)
 {
     if (n->kind == NOTICE_REQUEST)
         return request_name(n->request);
+    if (n->kind == NOTICE_NODE)
+        return n->n_nodes > 0 ? "node to drain" : "nodes";
     if (n->kind == NOTICE_FAILURE)
         return n->failed == INTENT_REQUEUE  ? "restart failed"
                : n->failed == INTENT_START  ? "not seen to run again"
@@ -326,10 +348,12 @@ static json_t *many(const char *cluster, const struct notice *n, size_t count, u
 
     for (size_t i = 0; i < count; i++) {
         count_word(&deeds, deed_word(&n[i]));
-        if (n[i].kind != NOTICE_DECISION) {
+        if (n[i].kind != NOTICE_DECISION)
             things = "events";
+        if (n[i].kind == NOTICE_NODE)
+            count_word(&nodes, n[i].n_nodes > 0 ? n[i].nodes[0] : "-");
+        if (n[i].kind != NOTICE_DECISION)
             continue;
-        }
         count_word(&causes, cause_name(n[i].cause));
         count_word(&partitions, n[i].partition[0] ? n[i].partition : "-");
         for (uint32_t k = 0; k < n[i].n_nodes; k++)
@@ -354,5 +378,7 @@ json_t *notice_message(const char *cluster, const struct notice *n, size_t count
         return many(cluster, n, count, more);
     if (n->kind == NOTICE_REQUEST)
         return one_request(cluster, n);
+    if (n->kind == NOTICE_NODE)
+        return one_node(cluster, n);
     return n->kind == NOTICE_FAILURE ? one_failure(cluster, n) : one_decision(cluster, n);
 }

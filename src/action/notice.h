@@ -15,6 +15,8 @@
 enum notice_kind {
     NOTICE_DECISION,
     NOTICE_REQUEST, /* somebody froze or thawed everything */
+    NOTICE_NODE, /* one is sick; without nodes: what several share is, or a rule of ours is stopped
+                  */
     NOTICE_FAILURE, /* what was ordered did not come about, and is not tried again */
 };
 

@@ -398,6 +398,31 @@ static void fill_agents_dropped(struct sheet *s)
     sample(s, "", NULL, (int64_t)s->s->agents.dropped);
 }
 
+/* Nodes */
+
+static void fill_nodes_sick(struct sheet *s)
+{
+    uint32_t n[ISOLATION_MAX] = {0};
+    char label[48];
+
+    VEC_FOREACH (&s->m->nodes.list, l)
+        n[(*l)->verdict.isolation]++;
+    for (int i = ISOLATION_EXCLUDE; i < ISOLATION_MAX; i++) {
+        STR_PRINTF(label, "isolation=\"%s\"", isolation_name((enum isolation)i));
+        sample(s, "", label, n[i]);
+    }
+}
+
+static void fill_nodes_drained(struct sheet *s)
+{
+    sample(s, "", NULL, nodes_drained(&s->m->nodes));
+}
+
+static void fill_nodes_stopped(struct sheet *s)
+{
+    sample(s, "", NULL, s->m->nodes.n_stopped);
+}
+
 /* The webhook: nothing where there is none. */
 
 static void fill_webhook_up(struct sheet *s)
@@ -499,6 +524,11 @@ static const struct family families[] = {
      fill_agents_messages},
     {"reknit_agents_dropped", "gauge", "Messages that agents had to give up, as they last said.",
      fill_agents_dropped},
+    {"reknit_nodes_sick", "gauge", "Nodes that facts stand against, by what these ask for.",
+     fill_nodes_sick},
+    {"reknit_nodes_drained", "gauge", "Nodes that reknit has drained.", fill_nodes_drained},
+    {"reknit_nodes_rules_stopped", "gauge", "Rules that convicted too many nodes.",
+     fill_nodes_stopped},
     {"reknit_webhook_up", "gauge", "1 = what is to be told can be told.", fill_webhook_up},
     {"reknit_webhook_messages_total", "counter", "Messages of the webhook, by what became of them.",
      fill_webhook_messages},

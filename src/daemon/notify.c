@@ -117,6 +117,9 @@ static bool is_told(const struct notifier *n, const struct event *e)
 {
     if (e->kind == EVENT_OPERATOR)
         return e->request.request == REQUEST_FREEZE || e->request.request == REQUEST_THAW;
+    if (e->kind == EVENT_NODE_VERDICT)
+        return pump_model(n->d->pump)->nodes.terms.mode >= n->d->config->webhook.mode &&
+               (e->node_verdict.isolation >= ISOLATION_DRAIN || !e->node_verdict.node[0]);
     return e->kind == EVENT_DECISION && e->decision.mode >= n->d->config->webhook.mode &&
            (action_restarts(e->decision.action) || e->decision.action == ACTION_STOP);
 }
@@ -159,11 +162,26 @@ static void take_request(const struct event *e, struct notice *ret)
     STR_COPY(ret->why, e->request.why);
 }
 
+static void take_node(const struct notifier *n, const struct event *e, struct notice *ret)
+{
+    const struct node_verdict *v = &e->node_verdict;
+
+    ret->kind = NOTICE_NODE;
+    ret->mode = pump_model(n->d->pump)->nodes.terms.mode;
+    ret->cause = v->cause;
+    ret->n_nodes = v->node[0] != '\0';
+    STR_COPY(ret->nodes[0], v->node);
+    STR_COPY(ret->rule, v->rule);
+    STR_COPY(ret->why, v->why);
+}
+
 static void start_notice(const struct notifier *n, const struct event *e, struct notice *ret)
 {
     *ret = (struct notice){.kind = NOTICE_DECISION, .seq = e->seq, .at = e->time_us};
     if (e->kind == EVENT_OPERATOR)
         take_request(e, ret);
+    else if (e->kind == EVENT_NODE_VERDICT)
+        take_node(n, e, ret);
     else
         take_decision(n, e, ret);
 }
@@ -327,8 +345,8 @@ void notifier_happened(struct notifier *n, const struct event *e)
 /* Once, at the start: what people were not told before. */
 static void catch_up(struct notifier *n)
 {
-    static const enum event_kind kinds[] = {EVENT_DECISION, EVENT_OPERATOR, EVENT_INTENT,
-                                            EVENT_RESULT, EVENT_JOB_ENDED};
+    static const enum event_kind kinds[] = {EVENT_DECISION, EVENT_OPERATOR,  EVENT_INTENT,
+                                            EVENT_RESULT,   EVENT_JOB_ENDED, EVENT_NODE_VERDICT};
     struct journal_choice c = {.after = n->settled};
     _cleanup_(journal_cursor_freep) struct journal_cursor *cursor = NULL;
     _cleanup_(freep) struct event *event = xnew(struct event);

@@ -162,6 +162,23 @@ static void test_many(void **state)
     assert_says(n, 7, 0, "first of them: 100_7 (alice), 101_7 (alice), 102_7");
 }
 
+static void test_a_node(void **state)
+{
+    struct notice n[2] = {{.kind = NOTICE_NODE, .mode = MODE_ACT, .n_nodes = 1},
+                          {.kind = NOTICE_NODE, .mode = MODE_ACT, .at = USEC_PER_SEC}};
+
+    STR_COPY(n[0].nodes[0], "n7");
+    STR_COPY(n[0].why, "GPU 0000:9b:00 has fallen off the bus (Xid 79)");
+    assert_says(n, 1, 0, "alpha - node n7 is to be drained\nGPU 0000:9b:00 has fallen off the bus");
+    assert_says(n, 1, 0, "\nreknit nodes n7");
+    n[0].mode = MODE_OBSERVE;
+    assert_says(n, 1, 0, "alpha - node n7 would be drained");
+    STR_COPY(n[1].rule, "shared");
+    assert_says(n + 1, 1, 0, "alpha - nodes: shared");
+    assert_says(n, 2, 0, "alpha - 2 events within 1");
+    assert_says(n, 2, 0, "decided: node to drain 1, nodes 1\nnodes at fault: - 1, n7 1");
+}
+
 static void test_escape(void **state)
 {
     static const char *const rows[][2] = {
@@ -204,7 +221,7 @@ int main(void)
         cmocka_unit_test(test_one),       cmocka_unit_test(test_a_request),
         cmocka_unit_test(test_a_failure), cmocka_unit_test(test_failures_of_many),
         cmocka_unit_test(test_many),      cmocka_unit_test(test_escape),
-        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_long),      cmocka_unit_test(test_a_node),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
