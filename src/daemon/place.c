@@ -112,14 +112,18 @@ static void mend_one(void *ctx, const struct sched_job *x)
 
     if (!sched_job_is_stranded(x, g->r))
         return;
+    if (x->dependency_cut) { /* the rest of it would be lost */
+        STR_PRINTF(g->trouble, "the dependency of job %s is too long to be written anew", x->label);
+        return;
+    }
     sched_job_dependency_anew(x, &anew);
     STR_PRINTF(id, "%" PRIu32, x->id);
     g->open++;
     adapter_ask(g->d->adapter,
-                json_pack("{s:s, s:s, s:{s:I, s:I, s:[s]}, s:{s:s}}", "op", "update", "job", id,
-                          "expect", "restarts", (json_int_t)x->restarts, "submit",
-                          (json_int_t)x->submit, "states", "pending", "set", "dependency",
-                          strbuf_str(&anew)),
+                json_pack("{s:s, s:s, s:{s:I, s:I, s:[s], s:s}, s:{s:s}}", "op", "update", "job",
+                          id, "expect", "restarts", (json_int_t)x->restarts, "submit",
+                          (json_int_t)x->submit, "states", "pending", "dependency", x->dependency,
+                          "set", "dependency", strbuf_str(&anew)),
                 g->d->config->adapter.timeout, on_mended, g);
 }
 

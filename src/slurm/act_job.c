@@ -221,7 +221,7 @@ static int set_priority(struct update *u, const json_t *v, struct err *e)
 
 static int set_dependency(struct update *u, const json_t *v, struct err *e)
 {
-    if (!json_is_string(v) || json_string_length(v) > TEXT_LONG_MAX)
+    if (!json_is_string(v) || json_string_length(v) > TEXT_LIST_MAX)
         return err_set(e, -EINVAL, "dependency is no text");
     u->message.dependency = (char *)json_string_value(v);
     return 0;

@@ -53,8 +53,10 @@ bool job_load(const struct request *r, job_info_msg_t **ret_list, job_info_t **r
 bool node_load(const struct request *r, node_info_msg_t **ret_list, node_info_t **ret_node,
                struct answer *ret);
 void job_list_free(job_info_msg_t *list);
-json_t *job_json(const job_info_t *job);
 json_t *node_json(const node_info_t *node);
+
+/* What is known of a job (job_record.c). */
+json_t *job_json(const job_info_t *job);
 void job_look(const job_info_t *job, struct job_look *ret);
 bool job_is_array_task(const job_info_t *job);
 bool job_is_array_rest(const job_info_t *job); /* those that have no record of their own yet */

@@ -84,13 +84,23 @@ static int check_cancelled(const struct job_look *l, const json_t *want, struct 
     return check_flag("user_cancelled", l->state == SLURM_STATE_CANCELLED, want, e);
 }
 
-static int check_name(const struct job_look *l, const json_t *want, struct err *e)
+static int check_text(const char *what, const char *is, const json_t *want, struct err *e)
 {
     if (!json_is_string(want))
-        return err_set(e, -EINVAL, "expect.name is no text");
-    if (!streq(json_string_value(want), l->name))
-        return err_set(e, -ESTALE, "name is another");
+        return err_set(e, -EINVAL, "expect.%s is no text", what);
+    if (!streq(json_string_value(want), is))
+        return err_set(e, -ESTALE, "%s is another", what);
     return 0;
+}
+
+static int check_name(const struct job_look *l, const json_t *want, struct err *e)
+{
+    return check_text("name", l->name, want, e);
+}
+
+static int check_dependency(const struct job_look *l, const json_t *want, struct err *e)
+{
+    return check_text("dependency", l->dependency, want, e);
 }
 
 static int check_states(const struct job_look *l, const json_t *want, struct err *e)
@@ -121,7 +131,7 @@ static const struct {
     {"states", check_states, true},      {"uid", check_uid},
     {"completing", check_completing},    {"held", check_held},
     {"user_cancelled", check_cancelled}, {"name", check_name},
-    {"requeue", check_requeue},
+    {"requeue", check_requeue},          {"dependency", check_dependency},
 };
 
 static int check_known(const json_t *expect, struct err *e)

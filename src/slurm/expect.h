@@ -44,7 +44,7 @@ struct job_look {
     int64_t submit; /* seconds since 1970 */
     enum slurm_state state;
     bool completing, held, requeue;
-    const char *name;
+    const char *name, *dependency; /* never NULL */
 };
 
 /* Whether the job is as `expect` says (NULL = says nothing). demand: expect must tell which attempt

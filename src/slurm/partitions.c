@@ -25,12 +25,12 @@ static json_int_t number(uint32_t n)
 
 static json_t *partition_json(const partition_info_t *p)
 {
-    json_t *o = json_pack(
-        "{s:o, s:s, s:b, s:b, s:o, s:o, s:I, s:I, s:i}", "name", text_json(p->name, TEXT_MAX), "up",
-        up_word(p->state_up), "default", p->flags & PART_FLAG_DEFAULT, "hidden",
-        p->flags & PART_FLAG_HIDDEN, "nodes", hosts_json(p->nodes), "nodes_text",
-        text_json(p->nodes, TEXT_LONG_MAX), "time_limit", 60 * number(p->max_time), "max_nodes",
-        number(p->max_nodes), "priority_tier", (int)p->priority_tier);
+    json_t *o = json_pack("{s:o, s:s, s:b, s:b, s:o, s:o, s:I, s:I, s:i}", "name",
+                          text_json(p->name, TEXT_MAX), "up", up_word(p->state_up), "default",
+                          p->flags & PART_FLAG_DEFAULT, "hidden", p->flags & PART_FLAG_HIDDEN,
+                          "nodes", hosts_json(p->nodes), "nodes_text", text_hosts_json(p->nodes),
+                          "time_limit", 60 * number(p->max_time), "max_nodes", number(p->max_nodes),
+                          "priority_tier", (int)p->priority_tier);
 
     json_object_set_new(o, "allow_accounts", text_json(p->allow_accounts, TEXT_LONG_MAX));
     json_object_set_new(o, "allow_qos", text_json(p->allow_qos, TEXT_LONG_MAX));

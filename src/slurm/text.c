@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/hostlist.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -32,6 +33,17 @@ json_t *text_json(const char *s, size_t max)
     j = json_string(clean);
     assert(j);
     return j;
+}
+
+json_t *text_hosts_json(const char *list)
+{
+    _cleanup_(freep) char *fits = NULL;
+
+    if (!list || strnlen(list, TEXT_LIST_MAX + 1) <= TEXT_LIST_MAX)
+        return text_json(list, TEXT_LIST_MAX);
+    fits = xmalloc(TEXT_LIST_MAX + 1);
+    hostlist_copy(fits, TEXT_LIST_MAX + 1, list);
+    return text_json(fits, TEXT_LIST_MAX);
 }
 
 json_t *text_words_json(const char *s)

@@ -10,11 +10,16 @@
 
 #define TEXT_MAX       1024 /* names and other short text */
 #define TEXT_PATH_MAX  4096
-#define TEXT_LONG_MAX  16384 /* comments, dependencies */
+#define TEXT_LONG_MAX  16384 /* comments */
+#define TEXT_LIST_MAX  65535 /* dependencies, compressed lists of hosts */
 #define TEXT_HOSTS_MAX 65536 /* names in one list */
 
 /* At most max bytes of s (NULL = ""), always valid: where s is no UTF-8, without what is not. */
 json_t *text_json(const char *s, size_t max);
+
+/* A compressed list of hosts, of at most TEXT_LIST_MAX bytes. One that is longer is cut behind a
+ * whole name, and ends with ",...". */
+json_t *text_hosts_json(const char *list);
 
 /* The elements of "a,b,,c" */
 json_t *text_words_json(const char *s);

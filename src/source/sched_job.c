@@ -104,6 +104,17 @@ static json_t *names(const json_t *j, const char *name)
     return json_is_array(a) ? json_incref(a) : json_array();
 }
 
+static bool is_cut(const json_t *j, const char *name)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach (json_object_get(j, "cut"), i, v)
+        if (json_is_string(v) && streq(json_string_value(v), name))
+            return true;
+    return false;
+}
+
 static void parse_texts(const json_t *j, struct sched_job *r)
 {
     r->label = text(j, "label");
@@ -120,6 +131,7 @@ static void parse_texts(const json_t *j, struct sched_job *r)
     r->std_err = exact(j, "stderr_path");
     r->reason = text(j, "reason");
     r->reason_kind = text(j, "reason_kind");
+    r->dependency_cut = is_cut(j, "dependency");
     r->nodes = hosts(j, "nodes_text");
     r->failed_node = text(j, "failed_node");
     r->batch_host = text(j, "batch_host");

@@ -21,6 +21,7 @@ struct sched_job {
     uint32_t array_id, array_task;                /* array_id 0 = of no array */
     uint32_t het_leader, het_offset;              /* het_leader 0 = not heterogeneous */
     bool batch, requeue, completing, held, noted; /* noted: that reknit holds it */
+    bool dependency_cut;                          /* the text is only its beginning */
     enum sched_state state;                       /* SCHED_NONE: a state without a word for it */
     uint32_t restarts, n_nodes, n_tasks, gpus, priority;
     int64_t submit, eligible, start, end; /* seconds since 1970; 0 = none */

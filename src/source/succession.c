@@ -48,13 +48,16 @@ bool sched_job_succeeds(const struct sched_job *next, const struct sched_job *r)
     if (waits_for(next->dependency, "afterany:", r) ||
         waits_for(next->dependency, "afternotok:", r))
         return true; /* it starts when r fails */
+    if (next->dependency_cut && next->uid == r->uid)
+        return true; /* it may */
     return sched_has_ended(r->state) && next->uid == r->uid && streq(next->name, r->name) &&
            next->submit >= r->submit && next->restarts == 0 && is_behind(next, r);
 }
 
 bool sched_job_waits_for_failure(const struct sched_job *next)
 {
-    return strstr(next->dependency, "afterany:") || strstr(next->dependency, "afternotok:");
+    return next->dependency_cut || strstr(next->dependency, "afterany:") ||
+           strstr(next->dependency, "afternotok:");
 }
 
 bool sched_job_is_stranded(const struct sched_job *next, const struct sched_job *r)

@@ -51,7 +51,7 @@ FAULTS = {
 }
 
 JOB = {
-    "array": None, "het": None, "name": "job", "user": "alice", "uid": 1000, "gid": 1000,
+    "cut": [], "array": None, "het": None, "name": "job", "user": "alice", "uid": 1000, "gid": 1000,
     "account": "", "partition": "main", "qos": "", "reservation": "", "features": "",
     "dependency": "", "comment": "", "admin_comment": "", "command": "", "work_dir": "/tmp",
     "stdout": "", "stderr": "", "stdout_path": "", "stderr_path": "", "batch": True,
@@ -332,7 +332,8 @@ class World:
 
     def _expect(self, request, record, demand=()):
         expect = request.get("expect", {})
-        known = {"restarts", "submit", "states", "completing", "held", "name", "uid", "user_cancelled", "requeue"}
+        known = {"restarts", "submit", "states", "completing", "held", "name", "uid", "user_cancelled", "requeue",
+                 "dependency"}
         if not set(expect) <= known or not set(demand) <= set(expect):
             raise Refused("invalid", "expect is not understood, or lacks something")
         for name, value in expect.items():

@@ -92,6 +92,27 @@ def test_a_hold_is_taken_back_though_its_note_was_written_over(tmp_path):
         assert world.job(job)["admin_comment"] == "looked at"
 
 
+@pytest.mark.parametrize("cut", [[], ["dependency"]])
+def test_who_was_stranded_is_told_his_dependency_only_whole(tmp_path, cut):
+    with World(nodes=4) as world, daemon_of(tmp_path, world, mode="act") as daemon:
+        other = world.submit(name="other", held=True)
+        waits = world.submit(name="next", dependency=f"afterok:{other}")
+        job = world.submit(comment="reknit")
+        daemon.until("/v1/jobs", lambda a: any(j.get("attempt") == 1 for j in a["jobs"]))
+        world.change(waits, dependency=f"afterok:{job}(failed):{other}", reason_kind="dependency-never", cut=cut)
+        world.end(job)
+        if cut:  # he may wait for its failure, too: only somebody who approves brings it back
+            seq = daemon.until("/v1/decisions", lambda a: a["decisions"])["decisions"][0]["decision"]["seq"]
+            assert daemon.ask(f"/v1/decisions/{seq}/approve", method="POST")[0] == 200
+            wait_for(lambda: "is too long to be written anew" in daemon.log(), daemon.log)
+            assert not [u for u in updates(world) if "dependency" in u]
+        else:
+            wait_for(lambda: {"dependency": f"afterok:{job}:{other}"} in updates(world), lambda: str(daemon.ask("/v1/jobs")), 8)
+            with world.lock:
+                told = [r for r in world.done if r["op"] == "update" and r["job"] == waits]
+            assert told[0]["expect"]["dependency"] == f"afterok:{job}(failed):{other}", told
+
+
 def decided(daemon):
     return daemon.until("/v1/jobs", lambda a: a["jobs"] and "decision" in a["jobs"][0])["jobs"][0]["decision"]
 

@@ -140,6 +140,7 @@ static int check(const char *expect, bool demand, struct err *e)
         .held = true,
         .requeue = true,
         .name = "train",
+        .dependency = "afterok:7(failed)",
     };
     json_t *j = expect ? parse(expect) : NULL;
     int r = expect_holds(&look, j, demand, e);
@@ -170,6 +171,8 @@ static void test_preconditions(void **state)
         {"{" DEMANDED ",\"held\":false}", -ESTALE, "held is true"},
         {"{" DEMANDED ",\"requeue\":false}", -ESTALE, "requeue is true"},
         {"{" DEMANDED ",\"name\":\"other\"}", -ESTALE, "name is another"},
+        {"{" DEMANDED ",\"dependency\":\"afterok:7(failed)\"}", 0, ""},
+        {"{" DEMANDED ",\"dependency\":\"afterok:7\"}", -ESTALE, "dependency is another"},
         {"{" DEMANDED ",\"user_cancelled\":true}", -ESTALE, "user_cancelled is false"},
         /* What is not understood comes before what does not hold. */
         {"{" DEMANDED ",\"held\":false,\"partition\":\"a\"}", -EINVAL,

@@ -191,6 +191,13 @@ static void test_succession(void **state)
         {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afternotok:25_*\"}", true},
         {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterany:250\"}", false},
         {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterok:25\"}", false},
+        /* of the same user, and what it waits for is not known whole */
+        {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterany:7\",\"uid\":7,"
+         "\"cut\":[\"dependency\"]}",
+         true},
+        {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterany:7\",\"uid\":8,"
+         "\"cut\":[\"dependency\"]}",
+         false},
         {"{\"id\":\"26\",\"state\":\"pending\",\"name\":\"x\",\"uid\":7,\"submit\":200}", true},
         {"{\"id\":\"26\",\"state\":\"pending\",\"name\":\"x\",\"uid\":8,\"submit\":200}", false},
         {"{\"id\":\"26\",\"state\":\"running\"," NAMESAKE ",\"start\":299}", false},

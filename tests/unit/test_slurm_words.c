@@ -8,13 +8,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/hostlist.h"
 #include "base/str.h"
+#include "slurm/adapter.h"
 #include "slurm/hosts.h"
 #include "slurm/text.h"
 #include "slurm/words.h"
 
 #include <slurm/slurm_errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void test_states_of_jobs(void **state)
 {
@@ -167,6 +170,82 @@ static void test_only_names_are_taken_as_hosts(void **state)
     assert_hosts_text("\"n1\"", -EINVAL, NULL);
 }
 
+static json_t *record_of(job_info_t *j)
+{
+    static char no_user[] = "alice";
+
+    j->job_id = 42;
+    j->user_name = no_user;
+    return job_json(j);
+}
+
+/* Every second of many nodes: so the list is one of ranges, as a fragmented cluster makes it. */
+static void add_nodes(struct strbuf *list, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        strbuf_addf(list, "%s%u", i > 0 ? "," : "n[", 10000 + 2 * i);
+    strbuf_adds(list, "]");
+}
+
+static const char *text_of(const json_t *record, const char *name)
+{
+    return json_string_value(json_object_get(record, name));
+}
+
+static void test_a_long_list_of_nodes_is_told_whole(void **state)
+{
+    _cleanup_strbuf_ struct strbuf nodes = {0};
+    job_info_t job = {0};
+    json_t *r;
+
+    add_nodes(&nodes, 5000); /* 30 KB */
+    job.nodes = nodes.s;
+    r = record_of(&job);
+    assert_string_equal(text_of(r, "nodes_text"), nodes.s);
+    assert_int_equal(json_array_size(json_object_get(r, "nodes")), 5000);
+    assert_int_equal(json_array_size(json_object_get(r, "cut")), 0);
+    json_decref(r);
+}
+
+/* Whoever is asked whether a node is on it must not say no, only because the list was cut. */
+static void test_one_that_is_too_long_is_cut_behind_a_name(void **state)
+{
+    _cleanup_strbuf_ struct strbuf nodes = {0};
+    job_info_t job = {0};
+    const char *text;
+    json_t *r;
+
+    add_nodes(&nodes, 20000);
+    job.nodes = nodes.s;
+    r = record_of(&job);
+    text = text_of(r, "nodes_text");
+    assert_true(strlen(text) > 60000 && strlen(text) <= TEXT_LIST_MAX);
+    assert_true(hostlist_is_cut(text));
+    assert_true(hostlist_has(text, "n10000"));
+    assert_true(hostlist_has(text, "n30000"));
+    assert_string_equal(json_string_value(json_array_get(json_object_get(r, "cut"), 0)),
+                        "nodes_text");
+    json_decref(r);
+}
+
+static void test_what_is_only_a_beginning_is_named(void **state)
+{
+    _cleanup_strbuf_ struct strbuf text = {0};
+    job_info_t job = {0};
+    json_t *r;
+
+    strbuf_adds(&text, "afterok:1");
+    for (unsigned i = 0; text.len < TEXT_LIST_MAX; i++)
+        strbuf_addf(&text, ":%u", 100000 + i % 100);
+    job.dependency = text.s;
+    job.comment = "short";
+    r = record_of(&job);
+    assert_int_equal(json_array_size(json_object_get(r, "cut")), 1);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(r, "cut"), 0)),
+                        "dependency");
+    json_decref(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +255,9 @@ int main(void)
         cmocka_unit_test(test_a_broken_conversation_is_unknown_only_if_something_was_asked),
         cmocka_unit_test(test_host_lists_are_expanded_within_bounds),
         cmocka_unit_test(test_only_names_are_taken_as_hosts),
+        cmocka_unit_test(test_a_long_list_of_nodes_is_told_whole),
+        cmocka_unit_test(test_one_that_is_too_long_is_cut_behind_a_name),
+        cmocka_unit_test(test_what_is_only_a_beginning_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
