@@ -4,6 +4,7 @@
  * there to reknitd; what the steps' processes do is told while there is a connection. Everything
  * happens in one loop; what blocks is done by reknit-seal. */
 
+#include "agent/check.h"
 #include "agent/inlet.h"
 #include "agent/kernel_log.h"
 #include "agent/probing.h"
@@ -28,6 +29,7 @@
 
 static const char help[] =
     "usage: reknit-agent --to HOST:PORT [option]...\n"
+    "       reknit-agent check [option]...   is this node fit for a job? (check --help)\n"
     "\n"
     "Runs on a compute node, as root. Takes what Slurm's plugin spank_reknit.so says about the "
     "tasks\n"
@@ -498,6 +500,8 @@ int main(int argc, char **argv)
 
     log_init("reknit-agent");
     default_node(&s);
+    if (argc > 1 && streq(argv[1], "check"))
+        return check_main(argc - 1, argv + 1, s.node);
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (c == 'h' || c == 'v') {
             fputs(c == 'h' ? help : "reknit-agent " REKNIT_VERSION "\n", stdout);

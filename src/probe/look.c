@@ -6,8 +6,9 @@
  *
  * A child that has not ended by the deadline is killed, and not waited for: in the kernel's
  * uninterruptible sleep it stays until what it hangs at answers, perhaps for ever. So that such do
- * not gather with every look, each holds a lock on a file for as long as it exists; while that is
- * held, its area hangs still, and nobody else is sent there. */
+ * not gather with every look, each holds a lock on a file for as long as it exists. Who finds it
+ * held waits, for it may be that of another look which is under way; while it is held, nobody else
+ * is sent there. */
 
 #include "probe/look.h"
 
@@ -30,6 +31,7 @@
 #include <sys/wait.h>
 
 #define TASKS_MAX (AREA_MAX + LOOK_MOUNTS_MAX)
+#define AGAIN     (50 * USEC_PER_MSEC) /* between two tries to get a lock */
 #define PIPE_FD   3
 /* Behind all others: a process that ends closes them in order, and may hang at any. */
 #define LOCK_FD 500
@@ -42,6 +44,7 @@ struct task {
     usec_t began;
     struct strbuf got;
     bool ended; /* its ending was among what it said */
+    bool waits; /* for its lock: there is no child yet */
 };
 
 struct looking {
@@ -169,22 +172,26 @@ static bool start(struct looking *l, struct task *t, int lock)
     return t->pid > 0;
 }
 
+static void begin(struct looking *l, struct task *t)
+{
+    int lock = take_lock(l, t);
+
+    t->waits = lock == -EWOULDBLOCK;
+    if (!t->waits && !start(l, t, lock))
+        tell_ending(l, t, ENDED_FAILED, "no child could be started");
+    if (lock >= 0)
+        close(lock); /* the child has it */
+}
+
 static void add(struct looking *l, enum area area, const char *subject)
 {
     struct task *t = &l->tasks[l->n];
-    int lock;
 
     assert(l->n < TASKS_MAX);
     *t = (struct task){.area = area, .began = mono_us(), .fd = -1};
     STR_COPY(t->subject, subject);
     l->n++;
-    lock = take_lock(l, t);
-    if (lock == -EWOULDBLOCK)
-        tell_ending(l, t, ENDED_HUNG, "an earlier look hangs there still");
-    else if (!start(l, t, lock))
-        tell_ending(l, t, ENDED_FAILED, "no child could be started");
-    if (lock >= 0)
-        close(lock); /* the child has it */
+    begin(l, t);
 }
 
 /* What is not looked at, for want of room, is told. */
@@ -304,11 +311,24 @@ static void take(struct looking *l, struct task *t)
     }
 }
 
+static size_t begin_waiting(struct looking *l)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->tasks[i].waits)
+            begin(l, &l->tasks[i]);
+        n += l->tasks[i].waits;
+    }
+    return n;
+}
+
 /* Waits for any of them; false: the deadline is over, or none is left. */
 static bool wait_some(struct looking *l)
 {
     struct pollfd p[TASKS_MAX];
-    size_t left = 0;
+    size_t waiting = begin_waiting(l), left = waiting;
+    usec_t until = waiting > 0 ? usec_min(mono_us() + AGAIN, l->deadline) : l->deadline;
 
     for (size_t i = 0; i < l->n; i++) {
         p[i] = (struct pollfd){.fd = l->tasks[i].fd, .events = POLLIN};
@@ -316,7 +336,7 @@ static bool wait_some(struct looking *l)
     }
     if (left == 0 || mono_us() >= l->deadline)
         return false;
-    if (poll(p, l->n, poll_timeout(l->deadline)) <= 0)
+    if (poll(p, l->n, poll_timeout(until)) <= 0)
         return true;
     for (size_t i = 0; i < l->n; i++)
         if (p[i].fd >= 0 && p[i].revents)
@@ -329,6 +349,10 @@ static void give_up(struct looking *l, struct task *t)
     char text[DURATION_TEXT_MAX], why[80];
 
     STR_PRINTF(why, "no answer within %s", duration_format(l->config->deadline, text));
+    if (t->waits) {
+        tell_ending(l, t, ENDED_HUNG, "an earlier look hangs there still");
+        return;
+    }
     kill(t->pid, SIGKILL);
     if (!t->ended)
         tell_ending(l, t, ENDED_HUNG, why);
@@ -349,6 +373,6 @@ void look(const struct look_config *c, look_fn fn, void *ctx)
     while (wait_some(l))
         ;
     for (size_t i = 0; i < l->n; i++)
-        if (l->tasks[i].fd >= 0)
+        if (l->tasks[i].fd >= 0 || l->tasks[i].waits)
             give_up(l, &l->tasks[i]);
 }

@@ -7,6 +7,7 @@
 #include "probe/areas.h"
 
 #define LOOK_MOUNTS_MAX 64
+#define NVML_LIBRARY    "libnvidia-ml.so.1"
 #define LOOK_DEADLINE   (20 * USEC_PER_SEC)
 
 struct look_config {

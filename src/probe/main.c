@@ -165,7 +165,7 @@ static void show(const struct look_config *l)
 int main(int argc, char **argv)
 {
     struct look_config l = {
-        .probe = {.root = "", .nvml = "libnvidia-ml.so.1"},
+        .probe = {.root = "", .nvml = NVML_LIBRARY},
         .deadline = LOOK_DEADLINE,
     };
     bool human = false;

@@ -9,7 +9,9 @@
 
 #include "probe/nvml.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +71,19 @@ static const char *find(const char *key)
     return value;
 }
 
+/* Of all processes that read the file. */
+static bool is_first(void)
+{
+    char path[300];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s.asked", getenv("FAKE_NVML"));
+    fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 __attribute__((format(printf, 3, 4))) static int
 ask(unsigned long long normal, unsigned long long *ret, const char *format, ...)
 {
@@ -86,6 +101,8 @@ ask(unsigned long long normal, unsigned long long *ret, const char *format, ...)
         abort();
     if (value && strcmp(value, "print") == 0)
         printf("this is the driver's noise\n{\"area\":\"gpu\"}\n");
+    if (value && strcmp(value, "once") == 0)
+        value = is_first() ? "1" : "0";
     if (value && value[0] == '!')
         return (int)strtol(value + 1, NULL, 10);
     *ret = value && value[0] >= '0' && value[0] <= '9' ? strtoull(value, NULL, 10) : normal;

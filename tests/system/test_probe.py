@@ -162,7 +162,7 @@ def test_what_hangs_hides_nothing_and_takes_no_longer_than_its_deadline(node):
     assert {"nic", "disk", "memory", "clock", "processes"} <= set(seen)
 
 
-def test_who_hangs_still_is_waited_for_by_nobody_else(node, tmp_path):
+def test_who_hangs_still_is_joined_by_nobody(node, tmp_path):
     """A child that cannot be killed holds its lock: here, the test does."""
     locks = tmp_path / "locks"
     locks.mkdir()
@@ -170,10 +170,25 @@ def test_who_hangs_still_is_waited_for_by_nobody_else(node, tmp_path):
     lock, = locks.iterdir()
     with open(lock) as held:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        began = time.monotonic()
-        assert node.look("--only", "gpu", "--locks", locks, "--deadline", "30s") == ({}, {"gpu": "hung"})
-        assert time.monotonic() - began < 15
+        assert node.look("--only", "gpu", "--locks", locks, "--deadline", "300ms") == ({}, {"gpu": "hung"})
     assert node.look("--only", "gpu", "--locks", locks)[1] == {"gpu": "done"}
+
+
+def test_two_looks_at_once_both_see(node, tmp_path):
+    """The agent's and a health check's: neither takes the other for one that hangs."""
+    locks = tmp_path / "locks"
+    locks.mkdir()
+    node.look("--only", "gpu", "--locks", locks)
+    lock, = locks.iterdir()
+    with open(lock) as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        second = subprocess.Popen([str(PROBE), "--root", str(node.root), "--nvml", str(FAKES / node.library), "--only",
+                                   "gpu,processes", "--deadline", "60s", "--locks", str(locks)],
+                                  stdout=subprocess.PIPE, text=True, env={**os.environ, "FAKE_NVML": str(node.driver)})
+        said = second.stdout.readline() + second.stdout.readline()  # all of the other area: the GPUs' turn was before
+        assert '"outcome":"done"' in said and "gpu" not in said
+    rest = second.communicate(timeout=60)[0]
+    assert '"area":"gpu","subject":"","outcome":"done"' in rest
 
 
 def test_ports_are_seen_with_what_they_count(node):
@@ -258,9 +273,8 @@ def test_a_mount_that_hangs_so_that_nothing_ends_it(node, tmp_path):
         assert list(seen["mounts"]) == [str(well)]
         # The child of the first look is there still: the second sends nobody.
         mount.asked.clear()
-        began = time.monotonic()
-        assert node.look("--only", "mounts", "--deadline", "30s", *options)[1][str(stuck)] == "hung"
-        assert time.monotonic() - began < 20 and not mount.asked.is_set()
+        assert node.look("--only", "mounts", "--deadline", "1s", *options)[1][str(stuck)] == "hung"
+        assert not mount.asked.is_set()
 
 
 def test_for_people(node):
