@@ -81,13 +81,34 @@ static void on_done(void *ctx, enum adapter_outcome outcome, const json_t *answe
                 o->d->config->adapter.timeout, on_look, o);
 }
 
-void act_ask(struct daemon *d, const struct event *intent, json_t *request)
+bool act_may(struct daemon *d, const struct event *intent)
+{
+    const struct model *m = pump_model(d->pump);
+    const struct job *j = model_job(m, intent->job);
+
+    return !j || plan_sched_permits(m, j, &intent->intended);
+}
+
+static bool is_wanted(void *ctx)
+{
+    const struct deed_open *o = ctx;
+
+    return act_may(o->d, &o->intent);
+}
+
+static struct deed_open *deed_new(struct daemon *d, const struct event *intent)
 {
     struct deed_open *o = xnew(struct deed_open);
 
     o->d = d;
     o->intent = *intent;
-    adapter_ask(d->adapter, request, d->config->adapter.timeout, on_done, o);
+    return o;
+}
+
+void act_ask(struct daemon *d, const struct event *intent, json_t *request)
+{
+    adapter_ask_if(d->adapter, request, d->config->adapter.timeout, is_wanted, on_done,
+                   deed_new(d, intent));
 }
 
 /* "restarts" and "submit" name this attempt of this job, whatever becomes of its number. */
@@ -209,6 +230,7 @@ static void on_part_amended(void *ctx, enum adapter_outcome outcome, const json_
 {
     if (outcome != ADAPTER_DONE)
         log_warning("a part of a heterogeneous job could not be amended: %s", text);
+    free(ctx);
 }
 
 /* Before the first part, whose result counts for the whole: a part starts only with all others. */
@@ -222,7 +244,8 @@ static void amend_part(void *ctx, const struct sched_job *part)
                                   (json_int_t)a->intent->intended.restarts, "states", "pending",
                                   "held", 0, "completing", 0));
     json_object_set_new(q, "set", settings(a, part));
-    adapter_ask(a->d->adapter, q, a->d->config->adapter.timeout, on_part_amended, NULL);
+    adapter_ask_if(a->d->adapter, q, a->d->config->adapter.timeout, is_wanted, on_part_amended,
+                   deed_new(a->d, a->intent));
 }
 
 static void amend(struct daemon *d, const struct sched_job *r, const struct event *intent)
@@ -283,14 +306,6 @@ static void release(struct daemon *d, const struct sched_job *r, const struct ev
     act_ask(d, intent, q);
 }
 
-static bool is_forbidden(const struct daemon *d, const struct event *intent)
-{
-    const struct model *m = pump_model(d->pump);
-    const struct job *j = model_job(m, intent->job);
-
-    return j && !plan_sched_permits(m, j, &intent->intended);
-}
-
 void act_on_intent(struct daemon *d, const struct event *intent)
 {
     const struct sched_job *r = sched_watch_record(d->sched, intent->job);
@@ -301,7 +316,7 @@ void act_on_intent(struct daemon *d, const struct event *intent)
         isolate_act(d, intent);
         return;
     }
-    if (is_forbidden(d, intent)) {
+    if (!act_may(d, intent)) {
         act_report(d, intent, OUTCOME_VOID, "it is not wanted any more");
         sched_watch_poke(d->sched);
         return;

@@ -133,7 +133,11 @@ uint64_t sched_watch_errors(const struct sched_watch *w);
 /* act.c: carries out what core asks of the scheduler. Each result follows a fresh look. */
 void act_on_intent(struct daemon *d, const struct event *intent);
 
-/* Asks the adapter; the answer, and a look behind it, become the intent's result. */
+/* Whether it may still be carried out. */
+bool act_may(struct daemon *d, const struct event *intent);
+
+/* Asks the adapter, if it may be when its turn comes; the answer, and a look behind it, become the
+ * intent's result. */
 void act_ask(struct daemon *d, const struct event *intent, json_t *request);
 
 /* The result of an intent. */

@@ -123,9 +123,17 @@ static struct asking *asking_new(struct daemon *d, const struct event *intent)
     return a;
 }
 
+static bool is_wanted(void *ctx)
+{
+    const struct asking *a = ctx;
+
+    return plan_node_permits(pump_model(a->d->pump), &a->intent.intended);
+}
+
 static void set_node(struct daemon *d, const struct event *intent, json_t *request)
 {
-    adapter_ask(d->adapter, request, d->config->adapter.timeout, on_answer, asking_new(d, intent));
+    adapter_ask_if(d->adapter, request, d->config->adapter.timeout, is_wanted, on_answer,
+                   asking_new(d, intent));
 }
 
 /* 0: it is well; 1: it is not. Everything else says nothing. */

@@ -104,6 +104,13 @@ static void on_mended(void *ctx, enum adapter_outcome outcome, const json_t *ans
     end_mending(g);
 }
 
+static bool may_mend(void *ctx)
+{
+    const struct mending *g = ctx;
+
+    return act_may(g->d, &g->intent);
+}
+
 static void mend_one(void *ctx, const struct sched_job *x)
 {
     _cleanup_strbuf_ struct strbuf anew = {0};
@@ -119,12 +126,12 @@ static void mend_one(void *ctx, const struct sched_job *x)
     sched_job_dependency_anew(x, &anew);
     STR_PRINTF(id, "%" PRIu32, x->id);
     g->open++;
-    adapter_ask(g->d->adapter,
-                json_pack("{s:s, s:s, s:{s:I, s:I, s:[s], s:s}, s:{s:s}}", "op", "update", "job",
-                          id, "expect", "restarts", (json_int_t)x->restarts, "submit",
-                          (json_int_t)x->submit, "states", "pending", "dependency", x->dependency,
-                          "set", "dependency", strbuf_str(&anew)),
-                g->d->config->adapter.timeout, on_mended, g);
+    adapter_ask_if(g->d->adapter,
+                   json_pack("{s:s, s:s, s:{s:I, s:I, s:[s], s:s}, s:{s:s}}", "op", "update", "job",
+                             id, "expect", "restarts", (json_int_t)x->restarts, "submit",
+                             (json_int_t)x->submit, "states", "pending", "dependency",
+                             x->dependency, "set", "dependency", strbuf_str(&anew)),
+                   g->d->config->adapter.timeout, may_mend, on_mended, g);
 }
 
 static void mend(struct daemon *d, const struct sched_job *r, const struct event *intent)

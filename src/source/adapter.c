@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* One process at a time, its standard input and output a socket pair: a child of ours, or one that
- * the spawner starts; what is asked of the latter before it is there waits in `out`. Requests are
- * answered in the order in which they were sent, so only the first that waits has a clock running,
- * and only the first can have been begun when the process ends.
+ * the spawner starts; what is asked of the latter before it is there waits in `out`. A request is
+ * sent when the one before it was answered: so only the first that waits has a clock running, only
+ * the first can have been begun when the process ends, and what waits behind a scheduler that takes
+ * its time can still be taken back.
  *
  * Answers are called from the loop only: a request that cannot be sent is answered by a timer. So
  * nobody who asks is called back before adapter_ask() returns.
@@ -38,7 +39,9 @@
 
 struct request {
     uint64_t id;
+    char *line; /* NULL = it was sent */
     usec_t deadline;
+    bool (*wanted)(void *ctx); /* NULL = always */
     adapter_reply_fn *reply;
     void *ctx;
 };
@@ -65,7 +68,7 @@ struct adapter {
     uint32_t strays;
 
     uint64_t next_id;
-    VEC(struct request) waiting; /* as they were sent */
+    VEC(struct request) waiting; /* the first was sent */
     VEC(struct request) refused; /* could not be sent */
     VEC(char) in;
     size_t searched; /* of `in`: there is no end of a line before */
@@ -114,6 +117,7 @@ static void answer_first(struct adapter *a, enum adapter_outcome outcome, const 
     struct request r = a->waiting.v[0];
 
     VEC_REMOVE(&a->waiting, 0);
+    free(r.line);
     r.reply(r.ctx, outcome, NULL, text);
 }
 
@@ -193,6 +197,35 @@ static int on_deny(sd_event_source *s, uint64_t t, void *ctx)
     return 0;
 }
 
+static void write_out(struct adapter *a);
+
+/* Of which nothing was sent yet: for want of a turn. */
+static void send_first(struct adapter *a)
+{
+    struct request *r = &a->waiting.v[0];
+    size_t n = strlen(r->line);
+
+    VEC_GROW(&a->out, a->out.n + n + 1);
+    memcpy(a->out.v + a->out.n, r->line, n);
+    a->out.v[a->out.n + n] = '\n';
+    a->out.n += n + 1;
+    free(TAKE(r->line));
+    wind_clock(a);
+    write_out(a);
+}
+
+static void send_next(struct adapter *a)
+{
+    while (a->waiting.n > 0 && a->waiting.v[0].line) {
+        const struct request *r = &a->waiting.v[0];
+
+        if (!r->wanted || r->wanted(r->ctx))
+            send_first(a);
+        else
+            answer_first(a, ADAPTER_UNREACHABLE, "it is not wanted any more");
+    }
+}
+
 static bool take_stray(struct adapter *a)
 {
     if (a->strays++ == 0 && a->handlers.stray)
@@ -213,6 +246,7 @@ static bool take_answer(struct adapter *a, const json_t *answer)
     a->backoff = BACKOFF_MIN;
     wind_clock(a);
     r.reply(r.ctx, outcome_of(answer), answer, text ? text : "");
+    send_next(a);
     return true;
 }
 
@@ -402,6 +436,8 @@ struct adapter *adapter_free(struct adapter *a)
     if (!a)
         return NULL;
     a->handlers = (struct adapter_handlers){0};
+    VEC_FOREACH (&a->waiting, r)
+        free(r->line);
     a->waiting.n = 0;
     if (a->runs)
         give_up(a, "");
@@ -419,12 +455,11 @@ struct adapter *adapter_free(struct adapter *a)
     return NULL;
 }
 
-void adapter_ask(struct adapter *a, json_t *request, usec_t deadline, adapter_reply_fn *reply,
-                 void *ctx)
+void adapter_ask_if(struct adapter *a, json_t *request, usec_t deadline, bool (*wanted)(void *ctx),
+                    adapter_reply_fn *reply, void *ctx)
 {
-    struct request r = {.id = a->next_id++, .deadline = deadline, .reply = reply, .ctx = ctx};
-    char *line;
-    size_t n;
+    struct request r = {
+        .id = a->next_id++, .deadline = deadline, .wanted = wanted, .reply = reply, .ctx = ctx};
 
     if (!a->runs || a->waiting.n >= ADAPTER_REQUESTS_MAX) {
         json_decref(request);
@@ -434,18 +469,17 @@ void adapter_ask(struct adapter *a, json_t *request, usec_t deadline, adapter_re
     }
     json_object_set_new(request, "id", json_integer((json_int_t)r.id));
     json_object_set_new(request, "deadline_ms", json_integer(deadline / USEC_PER_MSEC));
-    line = json_dumps(request, JSON_COMPACT | JSON_SORT_KEYS);
+    r.line = json_dumps(request, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(request);
-    n = strlen(line);
-    VEC_GROW(&a->out, a->out.n + n + 1);
-    memcpy(a->out.v + a->out.n, line, n);
-    a->out.v[a->out.n + n] = '\n';
-    a->out.n += n + 1;
-    free(line);
     *VEC_PUSH(&a->waiting) = r;
     if (a->waiting.n == 1)
-        wind_clock(a);
-    write_out(a);
+        send_first(a);
+}
+
+void adapter_ask(struct adapter *a, json_t *request, usec_t deadline, adapter_reply_fn *reply,
+                 void *ctx)
+{
+    adapter_ask_if(a, request, deadline, NULL, reply, ctx);
 }
 
 bool adapter_is_up(const struct adapter *a)

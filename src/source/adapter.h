@@ -22,7 +22,8 @@
 enum adapter_outcome {
     ADAPTER_DONE,
     ADAPTER_REFUSED,     /* nothing was done: changed, not-allowed, invalid, no-such-job, failed */
-    ADAPTER_UNREACHABLE, /* nothing was done: the scheduler does not answer, or no adapter runs */
+    ADAPTER_UNREACHABLE, /* nothing was done: the scheduler does not answer, no adapter runs, or it
+                            is not wanted any more */
     ADAPTER_UNKNOWN,     /* it may have been done, or may yet be */
 };
 
@@ -49,6 +50,10 @@ struct adapter *adapter_free(struct adapter *a); /* answers nothing any more */
  * from within this call. */
 void adapter_ask(struct adapter *a, json_t *request, usec_t deadline, adapter_reply_fn *reply,
                  void *ctx);
+/* Likewise, but it is sent only if wanted(ctx) still says so when its turn has come, which may be
+ * long after: otherwise the answer is ADAPTER_UNREACHABLE. */
+void adapter_ask_if(struct adapter *a, json_t *request, usec_t deadline, bool (*wanted)(void *ctx),
+                    adapter_reply_fn *reply, void *ctx);
 
 bool adapter_is_up(const struct adapter *a);     /* said hello, and answers */
 size_t adapter_waiting(const struct adapter *a); /* requests without an answer */

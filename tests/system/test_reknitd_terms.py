@@ -197,6 +197,22 @@ def test_what_waits_for_the_scheduler_is_not_done_against_a_persons_word(tmp_pat
             wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
 
 
+def test_what_waits_behind_a_slow_scheduler_is_not_done_while_frozen(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        jobs = [world.submit(comment="reknit") for _ in range(3)]
+        keys = [followed_of(daemon, job)["key"] for job in jobs]
+        world.break_next("requeue", "lag", seconds=8)
+        for job in jobs:
+            world.end(job)
+        for key in keys:
+            daemon.until(f"/v1/jobs/{key}/events?kind=intent", lambda a: "requeue" in str(a))
+        assert daemon.ask("/v1/freeze", method="POST", body="{}")[0] == 200
+        settle(daemon)
+        assert sum(world.job(job)["restarts"] for job in jobs) == 1
+        assert daemon.ask("/v1/thaw", method="POST", body="{}")[0] == 200
+        wait_for(lambda: all(world.job(job)["restarts"] == 1 for job in jobs), daemon.log)
+
+
 @pytest.mark.parametrize("mode", ["act", "propose", "observe", "off"])
 def test_no_node_is_fenced_against_a_mode_that_was_lowered_meanwhile(tmp_path, mode):
     """Of what is asked for between the start of reknitd and its first look, only that tells what is allowed now."""

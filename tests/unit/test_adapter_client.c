@@ -32,6 +32,7 @@ struct world {
     enum adapter_outcome outcomes[ASKED_MAX]; /* as they came */
     size_t size;                              /* of the last answer's text */
     char down[256];
+    bool unwanted;
 };
 
 static void on_hello(void *ctx, const json_t *hello)
@@ -77,6 +78,17 @@ static void begin(struct world *w, const char *script)
 static void ask(struct world *w, usec_t deadline)
 {
     adapter_ask(w->adapter, json_pack("{s:s}", "op", "ping"), deadline, on_reply, w);
+}
+
+static bool is_wanted(void *ctx)
+{
+    return !((struct world *)ctx)->unwanted;
+}
+
+static void ask_if_wanted(struct world *w)
+{
+    adapter_ask_if(w->adapter, json_pack("{s:s}", "op", "requeue"), 10 * USEC_PER_SEC, is_wanted,
+                   on_reply, w);
 }
 
 static void end(struct world *w)
@@ -177,11 +189,33 @@ static void test_what_was_not_asked(void **state)
     end(&w);
 }
 
+/* Somebody says so while the scheduler takes its time for what was asked before. */
+static void test_what_is_not_wanted_when_its_turn_comes_is_not_sent(void **state)
+{
+    struct world w;
+
+    begin(&w, HELLO "read x; echo '{\"id\":1,\"ok\":true}'; read x; echo '{\"id\":4,\"ok\":true}';"
+                    "exec cat >/dev/null");
+    RUN_UNTIL(&w, w.hellos > 0);
+    ask(&w, 10 * USEC_PER_SEC);
+    ask_if_wanted(&w);
+    ask_if_wanted(&w);
+    ask(&w, 10 * USEC_PER_SEC);
+    w.unwanted = true;
+    RUN_UNTIL(&w, w.answered == 4);
+    assert_int_equal(w.outcomes[0], ADAPTER_DONE);
+    assert_int_equal(w.outcomes[1], ADAPTER_UNREACHABLE);
+    assert_int_equal(w.outcomes[2], ADAPTER_UNREACHABLE);
+    assert_int_equal(w.outcomes[3], ADAPTER_DONE); /* the next that it was sent */
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_the_first_can_have_been_begun),
         cmocka_unit_test(test_one_that_hangs_is_killed),
+        cmocka_unit_test(test_what_is_not_wanted_when_its_turn_comes_is_not_sent),
         cmocka_unit_test(test_an_answer_counts_after_a_pause_of_our_own),
         cmocka_unit_test(test_another_protocol),
         cmocka_unit_test(test_what_was_not_asked),
