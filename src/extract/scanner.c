@@ -15,7 +15,7 @@
  * last two is known only two blocks later; so one block is always held back, unless the caller
  * knows the size of the log beforehand: then nothing is held back, and nothing is copied.
  * Failures are never sampled. What is chosen depends on offsets alone, never on how the bytes
- * arrive.
+ * arrive; but of a live log each flush has an end of its own.
  *
  * A record ends at LF or CR (bars). A record that crosses the border of a block is put together in
  * `carry` and always looked at. A record that does not fit there is looked at in pieces that
@@ -40,7 +40,7 @@
 #define DENSE_INTERVAL ((size_t)32 << 10)
 #define BEFORE_BYTES   ((size_t)8 << 10) /* around a failure, looked at as a whole */
 #define AFTER_BYTES    ((size_t)32 << 10)
-#define SMALL_BYTES    ((size_t)4 << 10) /* a flush of so little is looked at as a whole */
+#define END_BYTES      ((size_t)4 << 10) /* of what is flushed, looked at as a whole */
 #define VAIN_MAX       32   /* triggers for nothing in a block that make the scanner learn, ... */
 #define VAIN_SUM_MAX   2048 /* or so many since it last did: they cost what learning costs */
 #define RELEARN_MAX    8
@@ -424,14 +424,28 @@ void scanner_feed(struct scanner *s, const char *data, size_t len)
     }
 }
 
+/* What ends where the log ends for now: how far its job has got stands in the last records. */
+static void process_end(struct scanner *s, const char *data, size_t len)
+{
+    size_t before = len > END_BYTES && !is_head(s) ? len - END_BYTES : 0;
+
+    if (before > 0)
+        process(s, data, before, false);
+    process(s, data + before, len - before, true);
+}
+
 void scanner_flush(struct scanner *s)
 {
-    size_t fill = s->fill;
+    size_t fill = s->fill, held_len = s->held_len;
 
-    release_held(s, false);
     s->fill = 0;
-    if (fill > 0)
-        process(s, s->next, fill, fill <= SMALL_BYTES);
+    if (fill > 0) {
+        release_held(s, false);
+        process_end(s, s->next, fill);
+    } else if (held_len > 0) {
+        s->held_len = 0;
+        process_end(s, s->held, held_len);
+    }
     record_flush(s->reader);
 }
 

@@ -248,20 +248,27 @@ struct sched_identity sched_job_identity(const struct sched_job *r)
 }
 
 /* A requeue sets the submission anew, and once more when what was requeued while it ran has ended;
- * a number that is given away again mostly begins without restarts. A job keeps its user; its name
- * may be changed, but not in the moment in which it is queued again. */
+ * a number that is given away again mostly begins without restarts. A job keeps its user. */
+static bool may_be_later(const struct sched_identity *known, const struct sched_identity *id)
+{
+    return id->uid == known->uid && id->restarts >= known->restarts && id->submit >= known->submit;
+}
+
+/* Who was not looking may have missed a whole round of the numbers: then the name counts, too,
+ * unless nothing else has happened to it. */
 bool sched_job_may_follow(const struct sched_job *r, const struct sched_identity *known)
 {
     struct sched_identity id = sched_job_identity(r);
 
-    if (id.uid != known->uid || id.restarts < known->restarts || id.submit < known->submit)
-        return false;
-    return id.submit == known->submit || (id.restarts > 0 && streq(id.name, known->name));
+    return may_be_later(known, &id) &&
+           (id.submit == known->submit || (id.restarts > 0 && streq(id.name, known->name)));
 }
 
+/* From one look to the next no number comes round, whatever its user calls the job by then. */
 bool sched_job_is_same(const struct sched_job *a, const struct sched_job *b)
 {
-    struct sched_identity known = sched_job_identity(a);
+    struct sched_identity known = sched_job_identity(a), id = sched_job_identity(b);
 
-    return a->id == b->id && sched_job_may_follow(b, &known);
+    return a->id == b->id && may_be_later(&known, &id) &&
+           (id.submit == known.submit || id.restarts > 0);
 }

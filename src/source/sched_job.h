@@ -50,10 +50,12 @@ struct sched_identity {
 };
 struct sched_identity sched_job_identity(const struct sched_job *r);
 
-/* Whether r can be a later state of a job of the same number, of which this was known. */
+/* Whether r can be a later state of a job of the same number, of which this was known some time
+ * ago. */
 bool sched_job_may_follow(const struct sched_job *r, const struct sched_identity *known);
 
-/* Whether b is what became of a: the same job, perhaps queued again meanwhile. */
+/* Whether b, of one of the next looks, is what became of a: the same job, perhaps queued again and
+ * renamed meanwhile. */
 bool sched_job_is_same(const struct sched_job *a, const struct sched_job *b);
 
 #endif

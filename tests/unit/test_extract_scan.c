@@ -566,6 +566,43 @@ static void a_flush_gives_what_is_complete(void **state)
     scanner_free(s);
 }
 
+/* Steps from `first` on, `bytes` of them to the byte; the last one. */
+static int feed_steps(struct scanner *s, int first, size_t bytes)
+{
+    struct strbuf b = {0};
+    int i = first;
+
+    for (; b.len + 64 <= bytes; i++)
+        strbuf_addf(&b, "step %07d/9999999 | loss 2.5\n", i);
+    strbuf_addf(&b, "step %07d/9999999 |%*s\n", i, (int)(bytes - b.len) - 23, "");
+    assert_int_equal(b.len, bytes);
+    scanner_feed(s, b.s, b.len);
+    strbuf_done(&b);
+    return i;
+}
+
+/* A program that buffers its output writes much of it at once; how far it got stands at the end. */
+static void a_flush_shows_how_far_it_got(void **state)
+{
+    static const size_t sizes[] = {8 << 10, 5 << 20, 6 << 10, 300 << 10, 0, 30 << 10};
+    struct world *w = *state;
+    struct scanner *s = scanner_new(w->matcher, &w->options, collect, w);
+    size_t fed = 0;
+    int last = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        /* 0: up to where a block ends */
+        size_t bytes = sizes[i] ? sizes[i] : (512 << 10) - fed % (256 << 10);
+
+        last = feed_steps(s, last + 1, bytes);
+        fed += bytes;
+        scanner_flush(s);
+        assert_int_equal(w->signals.v[w->signals.n - 1].step.step, last);
+    }
+    scanner_finish(s);
+    scanner_free(s);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_world, close_world)
 
 int main(void)
@@ -594,6 +631,7 @@ int main(void)
         TEST(all_that_follows_a_failure_is_read),
         TEST(chunks_do_not_matter),
         TEST(a_flush_gives_what_is_complete),
+        TEST(a_flush_shows_how_far_it_got),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

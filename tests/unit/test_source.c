@@ -699,10 +699,27 @@ static void a_requeue_is_the_same_job_and_a_number_given_again_is_not(void **sta
     assert_false(follows(&r, 0, 100));
 }
 
+static void a_job_that_is_requeued_and_renamed_between_two_looks_is_the_same(void **state)
+{
+    char llm[] = "llm", other[] = "other";
+    struct sched_job before = {.id = 7, .uid = 1000, .name = llm, .submit = 100, .restarts = 2};
+    struct sched_job after = {.id = 7, .uid = 1000, .name = other, .submit = 200, .restarts = 3};
+
+    assert_true(sched_job_is_same(&before, &after));
+    after.uid = 1001;
+    assert_false(sched_job_is_same(&before, &after));
+    after.uid = 1000;
+    after.restarts = 0;
+    assert_false(sched_job_is_same(&before, &after));
+    before.restarts = 0;
+    assert_false(sched_job_is_same(&before, &after));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_requeue_is_the_same_job_and_a_number_given_again_is_not),
+        cmocka_unit_test(a_job_that_is_requeued_and_renamed_between_two_looks_is_the_same),
         cmocka_unit_test(steps_come_once_a_second),
         cmocka_unit_test(a_step_of_many_ranks_counts_once),
         cmocka_unit_test(nothing_overtakes_a_step),
