@@ -9,8 +9,9 @@
  *
  * Where the kernel does not say who connects, it is known with the first request whose token or
  * credential is good. Until then a connection is a stranger's: of too many, of one address or of
- * all, the oldest is dropped for the new one, but for those whose credential is just being opened:
- * so whoever holds many keeps nobody else out.
+ * all, the oldest is dropped for the new one, but for those whose credential is just being opened;
+ * and of one user who has too many, the one that has been idle for longest: so whoever holds many
+ * keeps nobody else out.
  *
  * Who is slow is dropped: a request must be there REQUEST_SECONDS_MAX after its connection was
  * opened or the last answer was sent, an answer must be taken within ANSWER_SECONDS_MAX; and a
@@ -42,6 +43,7 @@
 #define INACTIVE_SECONDS 30u
 #define MEMORY_MAX       ((size_t)32 << 10) /* headers of one connection */
 #define SWEEP_EVERY      (5 * USEC_PER_SEC)
+#define ARGS_MAX         32 /* of a request, whatever it asks: libmicrohttpd keeps all */
 #define UPLOAD_MAX       ((size_t)1 << 20) /* of a body that is too large, before it is cut off */
 #define DYING_MAX        64u               /* dropped, and libmicrohttpd has not closed them yet */
 #define TURNED_MAX       16                /* who were turned away, and may not have read it yet */
@@ -52,7 +54,8 @@ struct connection {
     int fd;
     struct asker who; /* on the Unix socket; elsewhere each request says */
     char peer[64];    /* the address, there */
-    bool known;       /* there, a request has proven who asks */
+    bool known;       /* there, a request has proven who asks: */
+    uid_t uid;
     bool dropped;
     usec_t opened, since; /* ... when it began to do what it does */
     enum { CONNECTION_ASKS, CONNECTION_TAKES, CONNECTION_STREAMS } state;
@@ -195,6 +198,24 @@ static bool is_room_made(struct connection *oldest)
     oldest->dropped = true;
     shutdown(oldest->fd, SHUT_RDWR);
     return true;
+}
+
+/* Who asks is known now: with one connection more than are due another is lost. */
+static void bound_user(struct http *h, const struct connection *asking)
+{
+    struct connection *idle = NULL;
+    size_t n = 0;
+
+    VEC_FOREACH (&h->connections, c) {
+        if ((*c)->dropped || !(*c)->known || (*c)->uid != asking->uid)
+            continue;
+        n++;
+        if (*c != asking && (*c)->state == CONNECTION_ASKS && !(*c)->suspended &&
+            (!idle || (*c)->since < idle->since))
+            idle = *c;
+    }
+    if (n > CONNECTIONS_PER_USER_MAX)
+        is_room_made(idle);
 }
 
 static bool has_too_many_remote(const struct http *h, const char *peer)
@@ -422,7 +443,12 @@ static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *mhd, co
         who = x->who;
     else if (!c->http->c.local)
         identity_of_header(c->http->c.identity, get_header(mhd, "Authorization"), &who);
-    c->known |= who.known;
+    if (!c->http->c.local && who.known) {
+        c->known = true;
+        c->uid = who.uid;
+        if (!who.is_operator)
+            bound_user(c->http, c);
+    }
     route_answer(c->http->c.store, &r, &a);
     enter(c, CONNECTION_TAKES);
     if (a.stream && streq(method, "GET"))
@@ -502,6 +528,18 @@ static enum MHD_Result take_body(struct exchange *x, const char *data, size_t le
     return MHD_YES;
 }
 
+/* More arguments than there is room for would leave libmicrohttpd none for an answer. */
+static void refuse_arguments(const struct connection *c)
+{
+    static const char text[] = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\n"
+                               "Content-Type: application/json\r\nContent-Length: 30\r\n\r\n"
+                               "{\"error\":\"too many arguments\"}";
+
+    if (!c->http->c.tls_cert) /* there only its library can answer */
+        (void)!send(c->fd, text, sizeof(text) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(c->fd, SHUT_RDWR);
+}
+
 /* The first word of a request, from which on it is ours until it is completed. */
 static void *on_target(void *cls, const char *target, struct MHD_Connection *mhd)
 {
@@ -510,6 +548,8 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *mhd
     x->connection =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     x->target = xstrdup(target);
+    if (str_count(target, strlen(target), '&') >= ARGS_MAX)
+        refuse_arguments(x->connection);
     return x;
 }
 

@@ -9,7 +9,7 @@
 
 #define CONNECTIONS_MAX          256 /* of one server */
 #define CONNECTIONS_OF_OPERATORS 32  /* of them on the Unix socket */
-#define CONNECTIONS_PER_USER_MAX 32  /* there; operators as many as there are */
+#define CONNECTIONS_PER_USER_MAX 32  /* operators as many as there are */
 #define CONNECTIONS_PER_ADDRESS  64  /* elsewhere */
 #define REQUEST_SECONDS_MAX      20  /* from its first byte, or the last answer, to its end */
 #define ANSWER_SECONDS_MAX       120

@@ -143,6 +143,13 @@ def test_odd_paths_lead_nowhere(daemon):
         assert daemon.ask(path)[0] == 404, path
 
 
+@pytest.mark.parametrize("count", [100, 500, 3000])
+def test_more_arguments_than_there_is_room_for_are_refused(daemon, count):
+    status, answer = daemon.ask("/v1/jobs?" + "&".join(f"a{i}=1" for i in range(count)))
+    assert (status, answer) == (414, {"error": "too many arguments"})
+    assert daemon.ask("/v1/jobs?" + "&".join(f"a{i}=1" for i in range(20)))[0] in (200, 400)
+
+
 def test_one_user_cannot_take_all_connections(daemon, reknit):
     held = []
     with as_user(BOB):

@@ -141,6 +141,32 @@ def test_strangers_keep_nobody_out(site):
         busy.close()
 
 
+def test_a_known_user_keeps_nobody_out(site):
+    """Who has said who he is, on as many connections as one address may have, and goes on asking."""
+    context = ssl.create_default_context(cafile=str(site.cert))
+    held = []
+
+    def ask_on(connection):
+        connection.request("GET", "/v1/jobs", None, {"Authorization": f"Bearer {TOKEN}"})
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status == 200
+
+    def is_open(connection):
+        return not select.select([connection.sock], [], [], 0)[0]
+
+    try:
+        for _ in range(80):
+            held.append(http.client.HTTPSConnection("127.0.0.1", site.port, timeout=20, context=context))
+            assert ask_on(held[-1])
+            assert site.ask("/v1/health", OTHER)[0] == 200
+        living = [c for c in held if is_open(c)]
+        assert living == held[-32:] and all(ask_on(c) for c in living)
+    finally:
+        for c in held:
+            c.close()
+
+
 def test_tokens_are_read_again(site):
     site.write_tokens(f"nobody {TOKEN}-new\n")
     assert "was read again" in site.daemon.reload()
