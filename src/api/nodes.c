@@ -7,6 +7,7 @@
 #include "api/views.h"
 #include "base/str.h"
 #include "core/plan/nodes.h"
+#include "core/policy/lemon.h"
 
 #include <string.h>
 
@@ -119,6 +120,17 @@ static void add_verdict(json_t *j, const struct node_ledger *l)
     view_text(j, "device", v->device);
 }
 
+static void add_score(json_t *j, const struct model *m, const struct node_ledger *l)
+{
+    struct lemon_score s;
+
+    lemon_score(m, l, &s);
+    view_number(j, "incidents", s.incidents, 0);
+    view_number(j, "rate_percent", s.percent, 0);
+    if (s.lemon)
+        json_object_set_new(j, "lemon", json_true());
+}
+
 /* full: with all its facts, the newest first; else that one alone. */
 static json_t *view_ledger(const struct model *m, const struct node_ledger *l, bool full)
 {
@@ -133,6 +145,7 @@ static json_t *view_ledger(const struct model *m, const struct node_ledger *l, b
     }
     view_text(v, "waits", waits ? waits : "");
     view_time(v, "heard_us", l->heard);
+    add_score(v, m, l);
     if (full)
         json_object_set_new(v, "facts", list_facts(l));
     else if (l->seen.n > 0)

@@ -58,6 +58,8 @@ static const char *last_word(const json_t *v)
 {
     const json_t *last = json_object_get(v, "last");
 
+    if (json_is_true(json_object_get(v, "lemon")) && streq(cluster_text(v, "isolation"), "none"))
+        return "a lemon: it fails far more often than the others";
     if (cluster_text(v, "why")[0])
         return cluster_text(v, "why");
     return cluster_text(last, "text")[0] ? cluster_text(last, "text") : cluster_text(v, "reason");
@@ -203,6 +205,10 @@ static void print_node(const json_t *v)
         printf("%-12s by reknit, since %s: %s\n", "drained", when(l, "drained_us", at),
                cluster_text(l, "reason"));
     print_entry("not drained", cluster_text(l, "waits"));
+    if (cluster_number(l, "incidents", 0) > 0)
+        printf("%-12s %" PRId64 " of the last weeks, %" PRId64 " %% of what other nodes have%s\n",
+               "incidents", cluster_number(l, "incidents", 0), cluster_number(l, "rate_percent", 0),
+               json_is_true(json_object_get(l, "lemon")) ? ": a lemon" : "");
     print_scheduler(json_object_get(v, "scheduler"));
     print_jobs("kept out of", json_object_get(v, "kept_out_of"));
     print_jobs("blamed in", json_object_get(v, "blamed_in"));

@@ -66,7 +66,9 @@ static bool deeds_differ(const deeds *a, const deeds *b)
 static bool seen_differ(const struct node_ledger *a, const struct node_ledger *b)
 {
     return a->seen.n != b->seen.n || a->troubles.n != b->troubles.n ||
-           a->pending.n != b->pending.n ||
+           a->pending.n != b->pending.n || a->incidents.n != b->incidents.n ||
+           (a->incidents.n > 0 && memcmp(a->incidents.v, b->incidents.v,
+                                         a->incidents.n * sizeof(a->incidents.v[0])) != 0) ||
            (a->seen.n > 0 && memcmp(a->seen.v, b->seen.v, a->seen.n * sizeof(a->seen.v[0])) != 0) ||
            (a->troubles.n > 0 &&
             memcmp(a->troubles.v, b->troubles.v, a->troubles.n * sizeof(a->troubles.v[0])) != 0);
@@ -82,6 +84,8 @@ static bool ledgers_differ(const struct node_ledger *a, const struct node_ledger
     memset(&y.seen, 0, sizeof(y.seen));
     memset(&x.troubles, 0, sizeof(x.troubles));
     memset(&y.troubles, 0, sizeof(y.troubles));
+    memset(&x.incidents, 0, sizeof(x.incidents));
+    memset(&y.incidents, 0, sizeof(y.incidents));
     memset(&x.pending, 0, sizeof(x.pending));
     memset(&y.pending, 0, sizeof(y.pending));
     return memcmp(&x, &y, sizeof(x)) != 0 || seen_differ(a, b);

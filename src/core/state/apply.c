@@ -8,6 +8,7 @@
  *
  * job_enter() is the one door between states; the table beside it is the diagram in state.h. */
 
+#include "core/state/lemons.h"
 #include "core/state/observe.h"
 #include "core/state/scheduled.h"
 
@@ -507,6 +508,7 @@ static bool apply_verdict(struct model *m, struct job *j, const struct event *e)
     j->attempt.incident = e->incident;
     j->attempt.evidence = evidence_free(j->attempt.evidence);
     ledger_judge(&j->ledger, policy_of(m, j), &e->incident, &account);
+    lemons_judged(m, j);
     return true;
 }
 

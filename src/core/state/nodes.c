@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/hostlist.h"
 #include "base/str.h"
+#include "core/state/lemons.h"
 #include "core/state/observe.h"
 #include "core/state/scheduled.h"
 
@@ -50,6 +51,7 @@ static void ledger_free(struct node_ledger *l)
     VEC_DONE(&l->seen);
     VEC_DONE(&l->troubles);
     VEC_DONE(&l->pending);
+    VEC_DONE(&l->incidents);
     free(l);
 }
 
@@ -84,7 +86,7 @@ static bool make_room(struct nodes *n)
     return true;
 }
 
-static struct node_ledger *find_or_add(struct model *m, const char *name)
+struct node_ledger *nodes_open(struct model *m, const char *name)
 {
     struct node_ledger *l = nodes_find(&m->nodes, name);
 
@@ -92,6 +94,7 @@ static struct node_ledger *find_or_add(struct model *m, const char *name)
         l = xnew(struct node_ledger);
         STR_COPY(l->name, name);
         *VEC_INSERT(&m->nodes.list, position(&m->nodes, name)) = l;
+        lemons_open(m, l);
     }
     if (l)
         l->heard = m->now;
@@ -253,9 +256,19 @@ static void note_time(struct node_trouble *t, usec_t at)
         t->last = at;
 }
 
-static void note(const struct model *m, struct node_ledger *l, const struct node_fact *f, usec_t at)
+/* What is the node's own, and no more of the same within an hour. */
+static bool is_incident(const struct node_trouble *t, const struct node_fact *f, usec_t at)
+{
+    return f->isolation >= ISOLATION_EXCLUDE && f->signal.cause != CAUSE_STORAGE &&
+           f->signal.cause != CAUSE_NETWORK && (t->last == 0 || at >= t->last + USEC_PER_HOUR);
+}
+
+static void note(struct model *m, struct node_ledger *l, const struct node_fact *f, usec_t at)
 {
     struct node_trouble *t = trouble_of(l, f);
+
+    if (is_incident(t, f, at))
+        lemons_fact(m, l, f, at);
 
     t->isolation = f->isolation;
     t->cause = f->signal.cause;
@@ -285,7 +298,7 @@ static void clear(struct node_ledger *l, const struct node_fact *f)
 
 static bool apply_fact(struct model *m, const struct event *e)
 {
-    struct node_ledger *l = find_or_add(m, e->fact.node);
+    struct node_ledger *l = nodes_open(m, e->fact.node);
     usec_t at = time_of(m, &e->fact);
 
     if (!l)
@@ -356,7 +369,7 @@ static void give_up(struct node_ledger *l)
 static bool apply_look(struct model *m, const struct event *e)
 {
     const struct node_look *look = &e->node_look;
-    struct node_ledger *l = find_or_add(m, look->node);
+    struct node_ledger *l = nodes_open(m, look->node);
     bool first = l && l->look.node[0] == '\0', was_drained = l && (l->look.drain || l->drained);
 
     if (!l || (l->drained && !is_ours(&l->look) && !is_ours(look) &&

@@ -6,6 +6,7 @@
  * that comes to, and what was asked of the scheduler. A node that is well is not in them. Made by
  * model_apply() alone; what follows from them is in core/policy/nodes.h and core/plan/nodes.h. */
 
+#include "core/measure/decay.h"
 #include "core/model/event.h"
 
 #include "base/vec.h"
@@ -17,6 +18,9 @@
 #define TROUBLE_JOBS     4
 #define SHARED_MAX       32
 #define STOPPED_MAX      32
+
+#define NODE_INCIDENTS_MAX 32
+#define LEMON_HALF_LIFE    (14 * USEC_PER_DAY)
 
 /* The driver says the same thing many times within moments: one time. */
 #define NODE_BURST (20 * USEC_PER_SEC)
@@ -51,6 +55,14 @@ struct node_trouble {
     uint64_t jobs[TROUBLE_JOBS];
 };
 
+/* Something of a job, or of nobody's, failed there. */
+struct node_incident {
+    usec_t at;
+    uint32_t weight; /* in thousandths */
+    uint32_t uid;
+    uint64_t job; /* by hash; 0 = none ran there */
+};
+
 struct node_ledger {
     char name[NODE_NAME_LEN];
     usec_t heard;               /* of it, last */
@@ -61,6 +73,9 @@ struct node_ledger {
     struct node_verdict verdict; /* that stands; of isolation NONE: none */
     usec_t judged_at;
     uint64_t judged; /* its seq */
+
+    VEC(struct node_incident) incidents; /* oldest first */
+    struct decaying used;                /* node-days, as those below */
 
     bool drained; /* by us, as far as is known */
     usec_t drained_at;
@@ -81,6 +96,7 @@ struct shared_fault {
 
 struct nodes {
     struct node_terms terms;
+    struct decaying used;           /* of all nodes */
     VEC(struct node_ledger *) list; /* by name */
     VEC(struct shared_fault) shared;
     uint32_t n_stopped; /* rules that want too much; until an operator says otherwise */
@@ -93,6 +109,8 @@ struct job;
 
 void nodes_clear(struct nodes *n);
 struct node_ledger *nodes_find(const struct nodes *n, const char *name); /* NULL = none */
+/* ... or a new one; NULL: there is no room. */
+struct node_ledger *nodes_open(struct model *m, const char *name);
 
 /* Nothing stands against it, and nothing is asked for. */
 bool node_is_quiet(const struct node_ledger *l);
