@@ -90,6 +90,7 @@ void agent_link_prove(struct agent_link *c, struct agent_node *n)
     c->node = n;
     n->link = c;
     n->view.connected = true;
+    n->view.heard_us = mono_us(); /* whoever is told of it now looks for it among the others */
     if (old)
         lines_close(old->lines);
     else

@@ -212,6 +212,18 @@ def test_whoever_is_killed_nothing_is_told_twice_or_lost(site, world):
     assert len(texts) == len(set(texts)) == 4, texts
 
 
+def test_the_first_agent_that_comes_reads_what_waits_for_it(site, world):
+    """As after a restart of reknitd, when it is seen sooner that this host has not got the logs."""
+    node = next(iter(world.nodes))
+    job = site.job(node, step=False)
+    site.write(ECC)
+    site.daemon.until(f"/v1/jobs/{job}", lambda j: "no node of the job has an agent" in j.get("logs", ""))
+    site.agent(node)
+    site.step(job, node)
+    site.daemon.until(f"/v1/jobs/{job}", lambda j: j.get("logs") == f"read on node {node}")
+    assert site.await_texts(job, 1) == [ECC.strip()]
+
+
 def test_a_reader_that_hangs_on_a_node_is_replaced(site, world):
     site.kill_daemon_and_set(readers={"stall": "2s"})
     node = next(iter(world.nodes))

@@ -63,6 +63,7 @@ struct fixture {
     int64_t question;
     int reader;
     char trouble[128], refusal[128];
+    unsigned seen; /* among all agents that were connected, when one of them came */
 };
 
 struct client {
@@ -89,6 +90,25 @@ static enum agent_taken on_message(void *ctx, const struct node_message *m,
     f->last = *r;
     f->when = m->mono_us;
     return f->safe ? AGENT_TAKEN : AGENT_TAKEN_OPEN;
+}
+
+static bool count_connected(void *ctx, const char *node, const struct agent_view *v)
+{
+    *(unsigned *)ctx += v->connected;
+    return true;
+}
+
+static void on_node(void *ctx, const char *node, const char *trouble)
+{
+    struct fixture *f = ctx;
+    struct agent_view v = {0};
+
+    if (trouble || !f->agents)
+        return;
+    assert_int_equal(agents_look(f->agents, node, &v), 0);
+    assert_true(v.connected);
+    f->seen = 0;
+    agents_each(f->agents, count_connected, &f->seen);
 }
 
 static void on_refused(void *ctx, const char *address, const char *why)
@@ -128,6 +148,7 @@ static int set_up(void **state)
     static const struct agents_handlers handlers = {
         .address = on_address,
         .message = on_message,
+        .node = on_node,
         .refused = on_refused,
         .reader = on_reader,
     };
@@ -284,6 +305,23 @@ static void test_what_is_not_safe_is_not_acknowledged(void **state)
     agents_done(f->agents, &first);
     assert_string_equal(ASK(&c, "n1", 5, 2), "{\"ack\":2,\"origin\":5}");
     close(c.fd);
+}
+
+/* Who is told that it is there may want it at once: it was waited for. */
+static void test_who_comes_is_there_when_that_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct client first = connect_there(f), second;
+
+    ASK(&first, "n1", 5, 1);
+    assert_int_equal(f->seen, 1);
+    second = connect_from(f, 0);
+    say_text(&second, "{\"reknit\":2,\"ask_with\":\"back\",\"node\":\"n2\"}");
+    hear(&second);
+    ASK(&second, "n2", 5, 1);
+    assert_int_equal(f->seen, 2);
+    close(first.fd);
+    close(second.fd);
 }
 
 static void test_what_became_safe_meanwhile_is_acknowledged_to_the_next_connection(void **state)
@@ -577,6 +615,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     static const struct CMUnitTest tests[] = {
         TEST(test_what_is_not_safe_is_not_acknowledged),
+        TEST(test_who_comes_is_there_when_that_is_told),
         TEST(test_what_became_safe_meanwhile_is_acknowledged_to_the_next_connection),
         TEST(test_what_happened_is_told_in_our_time),
         TEST(test_what_there_is_no_room_for_comes_again),
