@@ -219,12 +219,12 @@ static void only_the_kernel_s_own_words(void **state)
     assert_int_equal(x->facts.n, 0);
 }
 
-/* By what it calls itself: "row remap fail" would be a reset of the GPU, and hide the Xid. */
+/* By what it calls itself: "Row remap fail" would be a reset of the GPU, and hide the Xid. */
 static void a_name_neither_convicts_nor_hides(void **state)
 {
     struct fixture *x = *state;
 
-    say_at(x, 4, 1, 5, XID("13, pid=7, name=row remap fail, Graphics Exception: ESR 0x1"));
+    say_at(x, 4, 1, 5, XID("13, pid=7, name=Row remap fail, Graphics Exception: ESR 0x1"));
     await(x, 1);
     assert_int_equal(x->facts.n, 1);
     assert_string_equal(x->facts.v[0].signal.signature, "gpu.xid.13");
@@ -234,14 +234,14 @@ static void a_name_neither_convicts_nor_hides(void **state)
 static void a_record_may_come_in_pieces_and_be_too_long(void **state)
 {
     struct fixture *x = *state;
-    static char dirt[5 * KMSG_RECORD_BYTES];
+    static char dirt[4 * KMSG_RECORD_BYTES - 7]; /* as much as is read of one, with what precedes */
 
     put(x, "4,1,5,-;NVRM: Xid (PCI:00");
     sd_event_run(x->event, 20 * USEC_PER_MSEC);
     put(x, "00:9b:00): 79, x\n4,2,5,-;");
     memset(dirt, 'x', sizeof(dirt) - 1);
     put(x, dirt);
-    say_at(x, 4, 9, 5, ""); /* the end of it */
+    say_at(x, 4, 9, 5, "NVRM: Xid (PCI:0000:2b:00): 79, the end of it");
     say_at(x, 4, 3, 5, "NVRM: Xid (PCI:0000:1b:00): 79, y");
     await(x, 3);
     assert_int_equal(x->facts.n, 2);

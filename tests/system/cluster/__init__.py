@@ -128,7 +128,7 @@ class Cluster:
         self.partitions = partitions or {"main": {"Default": "YES"}}
         self.cpus, self.keep, self.requeue_delay = cpus, keep, requeue_delay
         self.supervisor = None
-        self.kernel_clocks = {}  # node -> number and time of the last record
+        self.kernel_logs = {}  # node -> the FIFO, number and time of the last record
 
     # The life of the whole.
 
@@ -165,6 +165,9 @@ class Cluster:
         if self.supervisor and self.supervisor.close() != 0:
             raise RuntimeError("processes of the cluster are still there")
         self.supervisor = None
+        for log, *_ in self.kernel_logs.values():
+            log.close()
+        self.kernel_logs.clear()
         if getattr(self, "claim", None):
             self.claim.close()
         if not self.keep:
@@ -310,21 +313,26 @@ class Cluster:
     def start_agents(self, program, *options):
         for node in self.nodes:
             base = self.dir / "agents" / node
-            with contextlib.suppress(FileExistsError):
-                os.mkfifo(f"{base}.kmsg")
+            self.kernel_log(node)
             self.start_daemon(f"agent-{node}", [
                 program, "--to", self.agents_address, "--node", node, "--socket", base, "--kmsg", f"{base}.kmsg",
                 "--spool", f"{base}.spool", "--munge-socket", self.munge_socket, "--verbose", *options])
 
-    def kernel_says(self, node, *texts, apart=0.0, facility=0):
-        """What stands in the kernel's log of that node, of which its agent reads. `apart`: seconds between two of them, and
-        from what it said before, by the kernel's own clock."""
-        with open(self.dir / "agents" / f"{node}.kmsg", "w") as f:
-            for text in texts:
-                number, at = self.kernel_clocks.get(node, (0, 0.0))
-                self.kernel_clocks[node] = number + 1, at + max(apart, 0.001)
-                f.write(f"{facility << 3 | 3},{number + 1},{int((at + apart) * 1e6)},-;{text}\n")
-                f.flush()
+    def kernel_log(self, node):
+        if node not in self.kernel_logs:
+            path = self.dir / "agents" / f"{node}.kmsg"
+            os.mkfifo(path)
+            # Open for as long as the cluster lives: what nobody has read yet stays.
+            self.kernel_logs[node] = [os.fdopen(os.open(path, os.O_RDWR), "wb", buffering=0), 0, 60.0]
+        return self.kernel_logs[node]
+
+    def kernel_says(self, node, *texts, apart=0.001, facility=0):
+        """What stands in the kernel's log of that node, which its agent reads, also what was there before the agent.
+        `apart`: seconds between two of them, and from what it said before, by the kernel's own clock."""
+        log = self.kernel_log(node)
+        for text in texts:
+            log[1:] = log[1] + 1, log[2] + apart
+            log[0].write(f"{facility << 3 | 3},{log[1]},{int(log[2] * 1e6)},-;{text}\n".encode())
 
     def log(self, name, characters=2000):
         """The end of what a daemon wrote."""
