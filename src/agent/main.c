@@ -103,8 +103,8 @@ struct agent {
     struct watch *watch;
     struct tunnels *tunnels;
     struct probing *probing;
-    char prober[PATH_MAX], locks[PATH_MAX]; /* reknit-probe, and the folder of its locks */
-    struct kernel_log *kernel;              /* NULL = not wanted */
+    char prober[PATH_MAX], locks[PATH_MAX], looks[PATH_MAX]; /* reknit-probe, folder, file */
+    struct kernel_log *kernel;                               /* NULL = not wanted */
     sd_event_source *beat;
     bool spool_failed, missed; /* said */
     bool kernel_news;          /* the next heartbeat is due */
@@ -302,6 +302,7 @@ static int open_probing(struct agent *a)
     struct probing_config c = {.node = s->node,
                                .program = a->prober,
                                .locks = a->locks,
+                               .state = a->looks,
                                .nvml = s->nvml,
                                .root = s->root,
                                .every = s->probe_every,
@@ -313,6 +314,7 @@ static int open_probing(struct agent *a)
     if (sibling_find("reknit-probe", a->prober, sizeof(a->prober)) < 0)
         log_warning("%s is missing", a->prober);
     STR_PRINTF(a->locks, "%.*s", slash ? (int)(slash - s->socket) : 1, slash ? s->socket : ".");
+    STR_PRINTF(a->looks, "%s.looks", s->spool);
     a->probing = probing_new(a->event, &c, on_lasting, a);
     return a->probing ? 0 : -ENOMEM;
 }

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* What was told and is not over is in a file, so that a restart of the agent neither tells it again
+ * nor forgets to tell that it is over. Of another boot nothing counts: reknitd has a node that was
+ * booted anew looked at, and what is still wrong is told again. */
+
 #include "agent/probing.h"
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/spawn.h"
 #include "base/str.h"
@@ -11,14 +18,18 @@
 #include "wire/lines.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #define ARGV_MAX 12
 /* It gives up what hangs by itself; this is for when it hangs itself, on a dead disk. */
-#define PATIENCE (10 * USEC_PER_SEC)
-#define FIRST    USEC_PER_SEC
+#define PATIENCE  (10 * USEC_PER_SEC)
+#define FIRST     USEC_PER_SEC
+#define BOOT_ID   "/proc/sys/kernel/random/boot_id"
+#define STATE_MAX (4U << 20)
+#define VERSION   1
 
 struct probing {
     sd_event *event;
@@ -32,6 +43,8 @@ struct probing {
     char deadline[32];
     sd_event_source *next, *late;
     bool failed; /* said */
+    char boot[64];
+    char *saved; /* what the file holds; NULL = not known */
 };
 
 /* Whether there is none any more. */
@@ -87,6 +100,48 @@ static void on_line(void *ctx, const json_t *j)
         judge_take(p->judge, &l);
 }
 
+static void read_boot(struct probing *p)
+{
+    _cleanup_strbuf_ struct strbuf text = {0};
+
+    if (file_read(BOOT_ID, sizeof(p->boot) - 1, &text, NULL) == 0)
+        STR_COPY(p->boot, strbuf_str(&text));
+    p->boot[strcspn(p->boot, "\n")] = '\0';
+}
+
+static void recall(struct probing *p)
+{
+    _cleanup_strbuf_ struct strbuf text = {0};
+    const char *boot;
+    json_t *j;
+
+    if (file_read(p->config.state, STATE_MAX, &text, NULL) < 0)
+        return;
+    j = json_loadb(strbuf_str(&text), text.len, 0, NULL);
+    boot = json_string_value(json_object_get(j, "boot"));
+    if (json_integer_value(json_object_get(j, "v")) == VERSION && boot && streq(boot, p->boot))
+        judge_from_json(p->judge, json_object_get(j, "things"));
+    json_decref(j);
+}
+
+/* Written when there is news only. The facts are in the spool by now. */
+static void save(struct probing *p)
+{
+    json_t *j = json_pack("{s:i, s:s, s:o}", "v", VERSION, "boot", p->boot, "things",
+                          judge_to_json(p->judge));
+    _cleanup_(freep) char *text = json_dumps(j, JSON_COMPACT);
+    int r;
+
+    json_decref(j);
+    if (p->saved && streq(p->saved, text))
+        return;
+    r = file_replace(AT_FDCWD, p->config.state, text, strlen(text));
+    if (r < 0)
+        log_warning("%s: %s", p->config.state, strerror(-r));
+    free(p->saved);
+    p->saved = TAKE(text); /* after a failure too: it is tried again when there is more to say */
+}
+
 /* What was seen counts, also if not all was. */
 static void finish(struct probing *p)
 {
@@ -98,6 +153,7 @@ static void finish(struct probing *p)
         spawn_kill(p->pid);
     reap(p);
     judge_end(p->judge, on_change, p);
+    save(p);
     timer_arm(p->next, due > soon ? due : soon);
 }
 
@@ -183,6 +239,8 @@ struct probing *probing_new(sd_event *event, const struct probing_config *c, pro
     STR_PRINTF(p->deadline, "%lldms", (long long)(c->deadline / USEC_PER_MSEC));
     if (timer_new(event, on_next, p, &p->next) < 0 || timer_new(event, on_late, p, &p->late) < 0)
         return probing_free(p);
+    read_boot(p);
+    recall(p);
     timer_arm(p->next, mono_us() + FIRST);
     return p;
 }
@@ -198,6 +256,7 @@ struct probing *probing_free(struct probing *p)
     sd_event_source_disable_unref(p->next);
     sd_event_source_disable_unref(p->late);
     judge_free(p->judge);
+    free(p->saved);
     free(p);
     return NULL;
 }

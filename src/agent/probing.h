@@ -17,6 +17,7 @@ struct probing_config {
     const char *program; /* reknit-probe */
     const char *locks;   /* a folder of root's */
     const char *nvml;    /* NULL = where the system has it */
+    const char *state;   /* a file: what a restart must not forget */
     const char *root;    /* in front of /sys, /proc and /dev; NULL = nothing */
     usec_t every;        /* from the beginning of a look to that of the next */
     usec_t deadline;     /* what has not answered by then hangs */

@@ -326,3 +326,68 @@ void judge_now(const struct judge *j, judge_fn fn, void *ctx)
                 tell(&rules[i], *t, false, fn, ctx);
         }
 }
+
+static json_t *told_of(const struct thing *t)
+{
+    json_t *told = json_array();
+
+    for (size_t i = 0; i < rules_count; i++)
+        if (t->rows[i].told)
+            json_array_append_new(told, json_string(rules[i].signature));
+    return told;
+}
+
+json_t *judge_to_json(const struct judge *j)
+{
+    json_t *all = json_array();
+
+    VEC_FOREACH (&j->things, x) {
+        const struct thing *t = *x;
+        json_t *told = told_of(t);
+
+        if (json_array_size(told) == 0 && !t->past.was_up && t->past.links_best == 0) {
+            json_decref(told);
+            continue;
+        }
+        json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:I, s:o}", "area",
+                                             area_name(t->seen.area), "subject", t->seen.subject,
+                                             "was_up", t->past.was_up, "links_best",
+                                             (json_int_t)t->past.links_best, "told", told));
+    }
+    return all;
+}
+
+static void recall_told(struct thing *t, const json_t *told)
+{
+    const json_t *name;
+    size_t k;
+
+    json_array_foreach (told, k, name)
+        for (size_t i = 0; json_is_string(name) && i < rules_count; i++)
+            if (rules[i].area == t->seen.area && !rules[i].passes &&
+                streq(rules[i].signature, json_string_value(name)))
+                t->rows[i].told = true;
+}
+
+static void recall(struct judge *j, const json_t *one)
+{
+    const char *area = json_string_value(json_object_get(one, "area"));
+    const char *subject = json_string_value(json_object_get(one, "subject"));
+    enum area a = area ? area_from_name(area) : AREA_INVALID;
+    struct thing *t = a >= 0 && subject ? find_or_add(j, a, subject) : NULL;
+
+    if (!t)
+        return;
+    t->past.was_up = json_is_true(json_object_get(one, "was_up"));
+    t->past.links_best = json_integer_value(json_object_get(one, "links_best"));
+    recall_told(t, json_object_get(one, "told"));
+}
+
+void judge_from_json(struct judge *j, const json_t *array)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach (array, i, one)
+        recall(j, one);
+}

@@ -37,6 +37,11 @@ void judge_begin(struct judge *j, usec_t now);
 void judge_take(struct judge *j, const struct probe_line *l);
 void judge_end(struct judge *j, judge_fn fn, void *ctx);
 
+/* What a restart must not forget: what was told and is not over, and how things were at their best.
+ * Of a file that somebody wrote into, what is not understood is left out. */
+json_t *judge_to_json(const struct judge *j);
+void judge_from_json(struct judge *j, const json_t *array);
+
 /* What the last look shows by itself, however often that must be seen to be told; not what takes
  * two looks to see. */
 void judge_now(const struct judge *j, judge_fn fn, void *ctx);

@@ -108,6 +108,27 @@ def test_facts_wait_for_reknitd(place, node):  # noqa: F811
     assert p.await_fact("probe.gpu_remap_failed")["isolation"] == "drain"
 
 
+def test_a_restart_tells_nothing_twice_and_what_is_over_meanwhile(place, node):  # noqa: F811
+    p = Probed(place, node)
+    node.driver.write_text("0.rows_failed 1\n1.recovery 1\n")
+    p.await_fact("probe.gpu_remap_failed"), p.await_fact("probe.gpu_recovery_reset")
+    looks = place.folder / "spool.looks"
+    await_true("the file", lambda: "gpu_recovery_reset" in looks.read_text(), 30, 0.05)
+    p.agent.process.kill()
+    p.agent.process.wait()
+    node.driver.write_text("0.rows_failed 1\n")
+    p.start()
+    p.await_fact("-probe.gpu_recovery_reset")
+    assert sorted(p.signatures()) == ["-probe.gpu_recovery_reset", "probe.gpu_recovery_reset", "probe.gpu_remap_failed"]
+    # Of another boot nothing counts.
+    p.agent.process.kill()
+    p.agent.process.wait()
+    kept = json.loads(looks.read_text())
+    looks.write_text(json.dumps({**kept, "boot": "another"}))
+    p.start()
+    await_true("what is still wrong", lambda: p.signatures().count("probe.gpu_remap_failed") == 2, 60, 0.05)
+
+
 def test_one_that_is_not_to_look_does_not(place, node):  # noqa: F811
     node.driver.write_text("0.rows_failed 1\n")
     p = Probed(place, node, "--probe-every", "0s", "--heartbeat", "100ms")

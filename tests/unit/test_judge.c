@@ -398,6 +398,71 @@ static void test_more_things_than_can_be_remembered_are_left_out(void **state)
     assert_string_equal(strbuf_str(&w->said), "");
 }
 
+/* As a restart of the agent does. */
+static void begin_anew(struct world *w)
+{
+    json_t *kept = judge_to_json(w->judge);
+
+    judge_free(w->judge);
+    w->judge = judge_new();
+    judge_from_json(w->judge, kept);
+    json_decref(kept);
+}
+
+static void test_what_was_told_outlives_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    look_gpu(w, ITEM_RECOVERY_ACTION, 1);
+    assert_string_equal(strbuf_str(&w->said), " probe.gpu_recovery_reset");
+    begin_anew(w);
+    assert_string_equal(look_gpu(w, ITEM_RECOVERY_ACTION, 1), "");
+    begin_anew(w);
+    assert_string_equal(look_gpu(w, ITEM_RECOVERY_ACTION, 0), " -probe.gpu_recovery_reset");
+    begin_anew(w);
+    assert_string_equal(look_gpu(w, ITEM_RECOVERY_ACTION, 0), "");
+}
+
+static void test_how_things_were_at_their_best_outlives_a_restart(void **state)
+{
+    struct world *w = *state;
+
+    look_port(w, ITEM_UP, 1);
+    look_gpu(w, ITEM_NVLINKS_UP, 18);
+    begin_anew(w);
+    assert_string_equal(look_port(w, ITEM_UP, 0), " probe.port_down");
+    look_gpu(w, ITEM_NVLINKS_UP, 17);
+    assert_string_equal(look_gpu(w, ITEM_NVLINKS_UP, 17), " probe.gpu_nvlink_lost");
+    begin_anew(w);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(look_gpu(w, ITEM_NVLINKS_UP, 17), "");
+        assert_string_equal(look_port(w, ITEM_UP, 0), "");
+    }
+}
+
+static void test_what_is_not_understood_of_a_memory_is_left_out(void **state)
+{
+    static const char *const texts[] = {
+        "7",
+        "[7, [], {}, null]",
+        "[{\"area\":\"moon\",\"subject\":\"x\",\"told\":[\"probe.gpu_lost\"]}]",
+        "[{\"area\":\"gpu\",\"subject\":7}]",
+        "[{\"area\":\"gpu\",\"subject\":\"x\",\"told\":[3,\"none.such\",\"probe.gpu_ecc\"]}]",
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        json_t *j = json_loads(texts[i], JSON_DECODE_ANY, NULL), *kept;
+
+        assert_non_null(j);
+        judge_from_json(w->judge, j);
+        json_decref(j);
+        kept = judge_to_json(w->judge);
+        assert_int_equal(json_array_size(kept), 0);
+        json_decref(kept);
+    }
+}
+
 static void test_every_rule_is_whole(void **state)
 {
     for (size_t i = 0; i < rules_count; i++) {
@@ -484,6 +549,9 @@ int main(void)
         TEST(test_the_trouble_of_what_is_gone_is_over),
         TEST(test_one_look_shows_what_needs_no_other),
         TEST(test_more_things_than_can_be_remembered_are_left_out),
+        TEST(test_what_was_told_outlives_a_restart),
+        TEST(test_how_things_were_at_their_best_outlives_a_restart),
+        TEST(test_what_is_not_understood_of_a_memory_is_left_out),
         TEST(test_every_rule_is_whole),
         TEST(test_lines_are_read_as_they_were_written),
         TEST(test_lines_that_are_none_are_refused),
