@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Time in which nobody read the logs of a running attempt is no silence of it: reknitd was away, a
- * reader was dead or hung. What is silent from then on, when it is read again, is found. */
+ * reader was dead or hung. What is silent from then on, when it is read again, is found. Likewise
+ * the time in which its scheduler had suspended it. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -239,6 +240,93 @@ static void time_in_which_nobody_read_teaches_nothing(void **state)
     assert_int_equal(t->first_step, first);
 }
 
+/* By a person, or because another job is to run first. */
+static void be_suspended(struct world *w, usec_t span)
+{
+    struct activity_fact stopped = {.processes = 4, .stopped = 4};
+
+    look(w, SCHED_SUSPENDED, w->attempt - 1);
+    world_samples(w, (int)(span / (10 * S)), 10 * S, stopped);
+}
+
+static void who_is_suspended_does_not_hang(void **state)
+{
+    struct world *w = *state;
+    usec_t resumed;
+
+    run(w, 1, 20);
+    be_suspended(w, USEC_PER_HOUR);
+    check_untouched(w);
+    assert_int_equal(world_count(w, EVENT_FINDING), 0);
+    assert_int_equal(world_job(w)->attempt.streaks.stopped, 0);
+    look(w, SCHED_RUNNING, w->attempt - 1);
+    resumed = w->now;
+    while (world_job(w)->state == JOB_RUNNING && w->now < resumed + USEC_PER_HOUR)
+        world_samples(w, 1, 10 * S, IDLE_SAMPLE);
+    assert_int_equal(world_last(w, EVENT_FINDING)->finding.finding, FINDING_HANG);
+    assert_in_range(w->now - resumed, 2 * MIN, 2 * MIN + 10 * S);
+}
+
+static void who_is_suspended_cannot_get_over_an_error(void **state)
+{
+    struct world *w = *state;
+
+    run(w, 1, 10);
+    world_root(w, "net.link", CAUSE_NETWORK);
+    task_dies(w);
+    be_suspended(w, USEC_PER_HOUR);
+    check_untouched(w);
+    look(w, SCHED_RUNNING, w->attempt - 1);
+    world_wait(w, 30 * S);
+    world_step(w, 11);
+    world_wait(w, MIN);
+    check_untouched(w);
+}
+
+static void who_is_suspended_again_and_again_is_left_alone(void **state)
+{
+    struct world *w = *state;
+
+    run(w, 1, 10);
+    for (int i = 0; i < 60; i++) {
+        be_suspended(w, 30 * S);
+        look(w, SCHED_RUNNING, w->attempt - 1);
+        world_samples(w, 3, 10 * S, IDLE_SAMPLE);
+    }
+    check_untouched(w);
+}
+
+static void time_in_which_it_was_suspended_teaches_nothing(void **state)
+{
+    struct world *w = *state;
+    const struct timing *t = &world_job(w)->timing;
+
+    run(w, 1, 10);
+    world_phase(w, PHASE_EVALUATION, EDGE_BEGIN);
+    be_suspended(w, USEC_PER_HOUR);
+    world_phase(w, PHASE_EVALUATION, EDGE_END); /* it runs again, as no look has shown */
+    world_step(w, 11);
+    world_wait(w, S);
+    look(w, SCHED_RUNNING, w->attempt - 1);
+    world_wait(w, 2 * S);
+    world_step(w, 12);
+    assert_int_equal(t->present.n, 9);
+    assert_int_equal(t->present.longest, 5 * S);
+    assert_int_equal(t->phase[PHASE_EVALUATION], 0);
+    run(w, 13, 15);
+    assert_int_equal(t->present.n, 12);
+}
+
+static void who_ends_while_it_is_suspended_has_ended(void **state)
+{
+    struct world *w = *state;
+
+    run(w, 1, 10);
+    be_suspended(w, MIN);
+    end_attempt(w, SCHED_NODE_FAIL, 1);
+    assert_int_equal(world_count(w, EVENT_INTERRUPTED), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +340,11 @@ int main(void)
         IN(act, a_hang_is_counted_from_when_it_is_read_again),
         IN(act, a_reader_that_is_lost_again_and_again_proves_nothing),
         IN(act, time_in_which_nobody_read_teaches_nothing),
+        IN(act, who_is_suspended_does_not_hang),
+        IN(act, who_is_suspended_cannot_get_over_an_error),
+        IN(act, who_is_suspended_again_and_again_is_left_alone),
+        IN(act, time_in_which_it_was_suspended_teaches_nothing),
+        IN(act, who_ends_while_it_is_suspended_has_ended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

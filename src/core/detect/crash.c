@@ -8,7 +8,7 @@
  *
  * Progress is read in the logs. So while nobody reads them (reknitd was away, a reader is dead or
  * hangs), there is nothing to be found but an end that others saw; and when somebody does again,
- * the job has the whole of its time anew. docs/decisions/011 */
+ * the job has the whole of its time anew; likewise while it is suspended. docs/decisions/011 */
 
 #include "core/detect/detect.h"
 
@@ -41,7 +41,7 @@ static bool waits_for_root(const struct model *m, const struct job *j)
     const struct attempt *a = &j->attempt;
 
     return policy_of(m, j)->hang.enabled && a->root_at != USEC_NEVER && !a->progressed &&
-           !a->crashed && !a->hung && !a->unread;
+           !a->crashed && !a->hung && !a->unread && !sched_is_suspended(j);
 }
 
 static bool ever_stepped(const struct job *j)

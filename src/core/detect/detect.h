@@ -10,7 +10,8 @@
 #include "core/state/state.h"
 
 /* From when on a silence since `at` counts: while nobody read the attempt's logs, nobody knows
- * whether it was silent. As long as nobody does, no silence is found at all. */
+ * whether it was silent, and while it was suspended, it could be nothing else. As long as that
+ * lasts, no silence is found at all. */
 static inline usec_t silent_since(const struct attempt *a, usec_t at)
 {
     return at > a->read_at ? at : a->read_at;

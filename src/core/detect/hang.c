@@ -16,7 +16,8 @@
  *
  * What proves a hang may also come later; then it is one at once. Without samples of the processes
  * nothing is ever killed: silence of a collector is no evidence about a job. Nor is that of a
- * reader, so each window begins when the logs are read (again) at the earliest. */
+ * reader, so each window begins when the logs are read (again) at the earliest. Nor is that of a
+ * job that its scheduler has suspended, so each begins when it runs (again) at the earliest. */
 
 #include "core/detect/detect.h"
 
@@ -291,7 +292,7 @@ static bool is_watched(const struct model *m, const struct job *j)
 {
     return j->state == JOB_RUNNING && policy_of(m, j)->hang.enabled && !j->attempt.hung &&
            !j->attempt.crashed && !j->attempt.exited && !j->attempt.gone &&
-           !j->attempt.progressed && !j->attempt.unread;
+           !j->attempt.progressed && !j->attempt.unread && !sched_is_suspended(j);
 }
 
 usec_t hang_due(const struct model *m, const struct job *j)

@@ -171,10 +171,18 @@ static bool is_evidence(const struct attempt *a)
     return a->evidence && !a->hung && !a->crashed;
 }
 
+/* Processes that their scheduler has stopped tell nothing by being stopped. */
+static bool tells_nothing(const struct job *j, const struct signal *s)
+{
+    return s->kind == SIGNAL_ACTIVITY && sched_is_suspended(j);
+}
+
 static bool apply_signal(struct model *m, struct job *j, const struct event *e)
 {
     if (!job_hears(j, e->attempt))
         return false;
+    if (tells_nothing(j, &e->signal))
+        return true;
     if (is_evidence(&j->attempt))
         evidence_add(j->attempt.evidence, &e->signal);
     attempt_observe(j, &e->signal, m->now);
@@ -253,7 +261,7 @@ static bool apply_read(struct model *m, struct job *j, const struct event *e)
     if (!is_attempt(j, e) || !j->attempt.unread)
         return false;
     j->attempt.unread = false;
-    attempt_is_read(&j->attempt, m->now);
+    attempt_counts_anew(&j->attempt, m->now);
     return true;
 }
 

@@ -80,16 +80,17 @@ static void progress(struct attempt *a, usec_t now)
         a->root_at = USEC_NEVER;
 }
 
-void attempt_is_read(struct attempt *a, usec_t now)
+void attempt_counts_anew(struct attempt *a, usec_t now)
 {
     streaks_begin(&a->streaks); /* there may have been progress */
     a->read_at = now;
 }
 
-/* Lines that were read late say nothing of the time between them. */
-static bool was_read_since(const struct attempt *a, usec_t then)
+/* Lines that were read late say nothing of the time between them, nor those between which the job
+ * was suspended; that it runs again is seen a moment behind the first of them. */
+static bool is_measured_since(const struct job *j, usec_t then)
 {
-    return a->read_at <= then;
+    return j->attempt.read_at <= then && !sched_is_suspended(j);
 }
 
 static void phase_open(struct attempt *a, enum phase phase, usec_t now)
@@ -105,7 +106,7 @@ static void phase_close(struct job *j, enum phase phase, usec_t now)
 
     if (began == USEC_NEVER)
         return;
-    if (was_read_since(a, began))
+    if (is_measured_since(j, began))
         timing_add_phase(&j->timing, phase, now - began);
     if (began >= a->last_step_at) /* otherwise steps went on meanwhile */
         a->held_up += now - began;
@@ -187,7 +188,7 @@ static void observe_step(struct job *j, const struct signal *s, usec_t now)
         a->first_step_at = now;
         if (is_start_measured(j, now))
             timing_add_first_step(&j->timing, now - a->started);
-    } else if (was_read_since(a, a->last_step_at)) {
+    } else if (is_measured_since(j, a->last_step_at)) {
         timing_add_gap(&j->timing, now - a->last_step_at - a->held_up);
     }
     a->steps_seen++;

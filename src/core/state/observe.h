@@ -15,7 +15,8 @@ void attempt_begin(struct job *j, uint32_t number, usec_t now);
 void attempt_observe(struct job *j, const struct signal *s, usec_t now);
 /* Told by a node, not by its output. */
 void attempt_observe_fact(struct attempt *a, const struct signal *s, usec_t now);
-/* Its logs are read again: nobody knows what it did meanwhile. */
-void attempt_is_read(struct attempt *a, usec_t now);
+/* Nobody knows what it did so far, since its logs are read again; or it could do nothing, since it
+ * was suspended. */
+void attempt_counts_anew(struct attempt *a, usec_t now);
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "core/state/scheduled.h"
 
+#include "core/state/observe.h"
+
 #include "base/hostlist.h"
 #include "base/str.h"
 
@@ -41,6 +43,11 @@ const struct policy *policy_of(const struct model *m, const struct job *j)
 bool sched_is_let_go(const struct job *j)
 {
     return j->scheduled && j->state == JOB_ENDED && j->sched.unwatched;
+}
+
+bool sched_is_suspended(const struct job *j)
+{
+    return j->scheduled && j->sched.look.state == SCHED_SUSPENDED;
 }
 
 bool sched_was_requeued(const struct job *j)
@@ -484,8 +491,8 @@ static void find_guard(struct sched *s, const struct look_facts *look, usec_t no
 bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
 {
     struct sched *s = &j->sched;
+    bool forbidden, suspended = sched_is_suspended(j);
     uint32_t before;
-    bool forbidden;
 
     if (!j->scheduled)
         return false;
@@ -493,6 +500,8 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     forbidden = s->look.state != SCHED_NONE && !s->look.requeueable;
     note_return(j, look, m->now);
     s->look = *look;
+    if (suspended && look->state == SCHED_RUNNING)
+        attempt_counts_anew(&j->attempt, m->now);
     s->succeeded |= look->successor;
     if (look->label[0])
         STR_COPY(s->label, look->label);

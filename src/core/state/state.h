@@ -124,8 +124,9 @@ struct attempt {
     usec_t interrupted_at; /* or ended with status 0; USEC_NEVER */
     bool exited, gone, drained, lost;
     usec_t exited_at, gone_at;
-    bool unread;               /* nobody reads its logs; once it ends, soon somebody will */
-    usec_t unread_at, read_at; /* when that came to be, last; when somebody was there; 0 */
+    bool unread;      /* nobody reads its logs; once it ends, soon somebody will */
+    usec_t unread_at; /* when that came to be, last; 0 */
+    usec_t read_at;   /* since when its silence counts: somebody was there again, or it ran on; 0 */
     struct exit_fact exit;
     usec_t killed_at;    /* the first KILL was asked for; USEC_NEVER */
     uint32_t kills;      /* how often */
@@ -329,6 +330,10 @@ bool job_listens(const struct job *j, uint32_t attempt);
 
 /* It is not to be watched any more, and nothing is done for it but to take back what shows late. */
 bool sched_is_let_go(const struct job *j);
+
+/* The scheduler keeps it from running for now, and its processes are stopped: then what it does not
+ * do says nothing. When it runs again, all that is waited for begins anew. */
+bool sched_is_suspended(const struct job *j);
 
 /* Whether the scheduler has queued the job again since its last attempt. */
 bool sched_was_requeued(const struct job *j);
