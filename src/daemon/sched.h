@@ -22,7 +22,7 @@ struct watched {
     char *own_nodes;
     uint32_t own_tasks;
     char key[SCHED_KEY_LEN];
-    bool successor;    /* as in struct look_facts; once seen, it stays */
+    uint32_t successors[SUCCESSORS_MAX], n_successors; /* as in struct look_facts */
     bool over;         /* it had ended before it was looked at, or opted in */
     uint32_t followed; /* the attempt whose logs are read */
     struct job_terms terms;

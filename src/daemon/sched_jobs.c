@@ -358,12 +358,67 @@ static void renew_terms(struct sched_watch *w, struct watched *x)
         tell_terms(w, x);
 }
 
-static bool has_successor(const struct sched_watch *w, const struct sched_job *r)
+/* Successors */
+
+static bool is_succeeded_by(const struct watched *x, uint32_t id)
 {
-    VEC_FOREACH (&w->jobs, x)
-        if (sched_job_succeeds((*x)->r, r))
+    for (uint32_t i = 0; i < x->n_successors; i++)
+        if (x->successors[i] == id)
             return true;
     return false;
+}
+
+/* Whether it was not known. */
+static bool add_successor(struct watched *x, const struct sched_job *next)
+{
+    if (x->n_successors == SUCCESSORS_MAX || is_succeeded_by(x, next->id))
+        return false;
+    x->successors[x->n_successors++] = next->id;
+    return true;
+}
+
+static void find_successors(const struct sched_watch *w, struct watched *x)
+{
+    VEC_FOREACH (&w->jobs, y)
+        if (sched_job_succeeds((*y)->r, x->r))
+            add_successor(x, (*y)->r);
+}
+
+/* It never began, nor did any other task of its array. */
+static bool is_withdrawn(const struct sched_watch *w, uint32_t id)
+{
+    const struct watched *next = find(w, id);
+
+    if (!next || !sched_job_never_began(next->r))
+        return false;
+    VEC_FOREACH (&w->jobs, y)
+        if (next->r->array_id != 0 && (*y)->r->array_id == next->r->array_id &&
+            (*y)->r->state != SCHED_PENDING && !sched_job_never_began((*y)->r))
+            return false;
+    return true;
+}
+
+/* Only before the attempt has ended: what was to wait for approval then, somebody was told of.
+ * Where there may have been more of them than there was room for, nobody knows who is left. */
+static void drop_withdrawn(const struct sched_watch *w, struct watched *x, const struct job *j)
+{
+    bool early = !j || j->state == JOB_NEW || j->state == JOB_STARTING || j->state == JOB_RUNNING;
+
+    if (!early || x->n_successors == SUCCESSORS_MAX)
+        return;
+    for (uint32_t i = x->n_successors; i-- > 0;) {
+        if (!is_withdrawn(w, x->successors[i]))
+            continue;
+        x->n_successors--;
+        memmove(&x->successors[i], &x->successors[i + 1],
+                (x->n_successors - i) * sizeof(x->successors[0]));
+    }
+}
+
+static void recall_successors(struct watched *x, const struct job *j)
+{
+    x->n_successors = j->sched.look.n_successors;
+    memcpy(x->successors, j->sched.look.successors, sizeof(x->successors));
 }
 
 static void follow(struct sched_watch *w, struct watched *x)
@@ -386,11 +441,13 @@ static void follow(struct sched_watch *w, struct watched *x)
 static void translate(struct sched_watch *w, struct watched *x)
 {
     const struct model *m = pump_model(w->d->pump);
-    struct sched_around around = {.over = x->over, .successor = x->successor};
+    struct sched_around around = {.over = x->over, .successors = x->successors};
     const struct job *j = model_job(m, x->key);
 
     if (is_left_alone(w, x))
         return;
+    drop_withdrawn(w, x, j);
+    around.n_successors = x->n_successors;
     around.down_node = sched_nodes_down_of(w->nodes, ran_on(x->r, j));
     around.lost_node = sched_nodes_silent_of(w->nodes, runs_on(x->r, j), j);
     around.outranked = place_is_outranked(w->d, x->r);
@@ -417,13 +474,18 @@ static bool ended_unseen(const struct sched_watch *w, const struct sched_job *r)
 
 static void begin(struct sched_watch *w, struct watched *x)
 {
+    const struct job *j;
+
     if (!recall_key(w, x->r, x->key))
         sched_job_key(x->r, x->key);
     x->over = !w->full && ended_unseen(w, x->r);
     set_terms(w, x);
     x->told = hash_of_notes(x); /* by the process before this one, if core knows it */
-    if (model_job(pump_model(w->d->pump), x->key))
-        tell_terms(w, x);
+    j = model_job(pump_model(w->d->pump), x->key);
+    if (!j)
+        return;
+    recall_successors(x, j);
+    tell_terms(w, x);
 }
 
 static void forget(struct sched_watch *w, struct watched *x)
@@ -476,17 +538,20 @@ void sched_watch_each(const struct sched_watch *w, void (*fn)(void *ctx, const s
         fn(ctx, (*x)->r);
 }
 
-/* Noted and told while it waits: once it has begun, it does not say any more what it waited for. */
+/* Noted and told while it waits: once it has begun, it does not say any more what it waited for.
+ * The next reknitd may see it no more. */
 static void note_whom_it_succeeds(struct sched_watch *w, const struct sched_job *r)
 {
-    if (!sched_job_waits_for_failure(r))
+    bool waits = sched_job_waits_for_failure(r), withdrawn = sched_job_never_began(r);
+
+    if (!waits && !withdrawn)
         return;
     VEC_FOREACH (&w->jobs, x) {
-        bool news = !(*x)->successor && sched_job_succeeds(r, (*x)->r);
+        bool news = waits && sched_job_succeeds(r, (*x)->r) && add_successor(*x, r);
 
-        (*x)->successor |= news;
+        news |= withdrawn && is_succeeded_by(*x, r->id);
         if (news && model_job(pump_model(w->d->pump), (*x)->key))
-            translate(w, *x); /* the next reknitd may see it no more */
+            translate(w, *x);
     }
 }
 
@@ -559,7 +624,8 @@ static void tell_record(struct sched_watch *w, uint32_t id)
     r = x->r;
     join_parts(w, x);
     note_whom_it_succeeds(w, r);
-    x->successor |= !is_left_alone(w, x) && r->state != SCHED_PENDING && has_successor(w, r);
+    if (!is_left_alone(w, x) && r->state != SCHED_PENDING)
+        find_successors(w, x);
     translate(w, x);
     leader = is_further_part(r) ? find(w, r->het_leader) : NULL;
     if (leader) {

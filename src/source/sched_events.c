@@ -116,7 +116,8 @@ static struct look_facts look_of(const struct translation *t)
         .noted = r->noted,
         .constrained = streq(r->reason_kind, "constraints"),
         .requeueable = r->batch && r->requeue,
-        .successor = t->around->successor,
+        .successor = t->around->n_successors > 0,
+        .n_successors = t->around->n_successors,
         .stranded = t->around->stranded,
         .outranked = t->around->outranked,
         .restarts = r->restarts,
@@ -128,6 +129,8 @@ static struct look_facts look_of(const struct translation *t)
         .ended = from_seconds(r->end),
     };
 
+    for (uint32_t i = 0; i < l.n_successors; i++)
+        l.successors[i] = t->around->successors[i];
     STR_COPY(l.label, r->label);
     if (*r->nodes && r->state != SCHED_PENDING)
         STR_COPY(l.partition, r->partition);
@@ -317,14 +320,9 @@ static void end_attempt(struct translation *t)
         emit_bare(t, EVENT_ATTEMPT_GONE);
 }
 
-/* Slurm says of a job that was cancelled while it waited that it began as it ended; but it had no
- * nodes. */
 static bool is_stopped_early(const struct translation *t)
 {
-    const struct sched_job *r = t->r;
-
-    return r->state == SCHED_CANCELLED &&
-           (r->start == 0 || (r->start == r->end && r->nodes[0] == '\0'));
+    return t->r->state == SCHED_CANCELLED && sched_job_never_began(t->r);
 }
 
 /* Told once: what is decided then counts from there on. */

@@ -14,11 +14,13 @@ typedef void sched_emit_fn(void *ctx, const struct event *e);
 
 /* Facts beside the record that only who sees all jobs and nodes can know. */
 struct sched_around {
-    const char *down_node; /* of the job's nodes, one that is down; "" = none */
-    const char *lost_node; /* of the nodes that the attempt runs on, or the last one ran on, one
-                              that does not answer; "" = none */
-    bool over;             /* it had ended before anybody looked */
-    bool successor, stranded, outranked; /* as in struct look_facts */
+    const char *down_node;    /* of the job's nodes, one that is down; "" = none */
+    const char *lost_node;    /* of the nodes that the attempt runs on, or the last one ran on, one
+                                 that does not answer; "" = none */
+    bool over;                /* it had ended before anybody looked */
+    bool stranded, outranked; /* as in struct look_facts */
+    const uint32_t *successors;
+    uint32_t n_successors; /* at most SUCCESSORS_MAX */
 };
 
 /* j: what core knows, NULL = nothing yet. Returns whether anything was emitted. */

@@ -272,3 +272,11 @@ bool sched_job_is_same(const struct sched_job *a, const struct sched_job *b)
     return a->id == b->id && may_be_later(&known, &id) &&
            (id.submit == known.submit || id.restarts > 0);
 }
+
+/* Slurm says of a job that was cancelled while it waited that it began as it ended; but it had no
+ * nodes. */
+bool sched_job_never_began(const struct sched_job *r)
+{
+    return sched_has_ended(r->state) &&
+           (r->start == 0 || (r->start == r->end && r->nodes[0] == '\0'));
+}

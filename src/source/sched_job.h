@@ -50,6 +50,9 @@ struct sched_identity {
 };
 struct sched_identity sched_job_identity(const struct sched_job *r);
 
+/* It has ended, and no attempt that the scheduler tells of had begun. */
+bool sched_job_never_began(const struct sched_job *r);
+
 /* Whether r can be a later state of a job of the same number, of which this was known some time
  * ago. */
 bool sched_job_may_follow(const struct sched_job *r, const struct sched_identity *known);

@@ -182,7 +182,9 @@ static const char *silent_node(const struct cluster *c, const struct job *j,
 
 static void translate(struct cluster *c, const char *key, const struct sched_job *r, bool successor)
 {
-    struct sched_around around = {.down_node = "", .lost_node = "", .successor = successor};
+    static const uint32_t other = 1;
+    struct sched_around around = {
+        .down_node = "", .lost_node = "", .successors = &other, .n_successors = successor};
 
     around.over = !c->full && sched_has_ended(r->state);
     const struct job *j;

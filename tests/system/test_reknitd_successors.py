@@ -100,3 +100,38 @@ def test_namesakes_that_begin_together_succeed_nobody(tmp_path):
             for job in jobs:
                 world.end(job)
         wait_for(lambda: all(world.job(job)["restarts"] == 1 for job in jobs), daemon.log)
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_one_that_was_withdrawn_takes_nobodys_place(tmp_path, anew):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job, other = submit_both(world, "afternotok")
+        daemon.until("/v1/jobs", lambda a: any(j["phase"] == "running" for j in a["jobs"]))
+        looks(daemon)
+        if anew:
+            end_daemon(daemon, signal.SIGKILL)
+        world.cancel(other)
+        if anew:
+            daemon.start()
+            daemon.until("/v1/jobs", lambda a: any(j["phase"] == "running" for j in a["jobs"]))
+        looks(daemon)
+        world.end(job)
+        wait_for(lambda: world.job(job)["restarts"] == 1, daemon.log)
+
+
+def test_of_two_the_one_that_began_still_takes_its_place(tmp_path):
+    with World(nodes=4) as world, daemon_of(tmp_path, world) as daemon:
+        job, first = submit_both(world, "afterany")
+        second = world.submit(comment="reknit:off", name="second", dependency=f"afterany:{job}")
+        daemon.until("/v1/jobs", lambda a: any(j["phase"] == "running" for j in a["jobs"]))
+        looks(daemon)
+        begin(world, second)
+        world.cancel(first)
+        looks(daemon)
+        end_daemon(daemon, signal.SIGKILL)
+        daemon.start()
+        looks(daemon)
+        world.end(job)
+        held_back(daemon, job)
+        looks(daemon)
+        assert world.job(job)["restarts"] == 0, daemon.log()

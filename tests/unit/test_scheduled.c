@@ -216,6 +216,23 @@ static void beside_a_successor_it_waits_for_approval(void **state)
     assert_int_equal(asked(w, INTENT_REQUEUE), 1);
 }
 
+/* While it is named, a look that names it no more says that it never began. */
+static void one_that_was_withdrawn_is_none(void **state)
+{
+    struct world *w = *state;
+    struct look_facts l = facts_of(SCHED_RUNNING, 0);
+
+    l.successor = true;
+    l.n_successors = 1;
+    l.successors[0] = 26;
+    look_at(w, l);
+    assert_true(world_job(w)->sched.succeeded);
+    l.successor = false;
+    l.n_successors = 0;
+    look_at(w, l);
+    assert_false(world_job(w)->sched.succeeded);
+}
+
 /* Requeue */
 
 static void a_look_that_is_older_than_the_answer_proves_nothing(void **state)
@@ -723,6 +740,7 @@ int main(void)
         cmocka_unit_test(frozen_before_there_is_any_job),
         IN(interactive, interactive_jobs_are_only_observed),
         IN(act, beside_a_successor_it_waits_for_approval),
+        IN(act, one_that_was_withdrawn_is_none),
         IN(act, a_look_that_is_older_than_the_answer_proves_nothing),
         IN(act, what_was_done_late_is_not_repeated),
         IN(act, what_was_not_done_is_repeated_a_few_times),

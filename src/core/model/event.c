@@ -158,7 +158,8 @@ static bool learned_is_sane(const struct learned_facts *l)
 static bool look_is_sane(const struct look_facts *l)
 {
     return time_is_sane(l->submitted) && time_is_sane(l->begin) && time_is_sane(l->started) &&
-           time_is_sane(l->ended) && l->restarts < ATTEMPT_MAX && l->n_kept_out <= KEPT_OUT_MAX;
+           time_is_sane(l->ended) && l->restarts < ATTEMPT_MAX && l->n_kept_out <= KEPT_OUT_MAX &&
+           l->n_successors <= SUCCESSORS_MAX;
 }
 
 static bool brakes_are_sane(const struct brakes *b)

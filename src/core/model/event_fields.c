@@ -455,6 +455,7 @@ static const struct field look_fields[] = {
     NUMBER(struct look_facts, constrained),
     NUMBER(struct look_facts, requeueable),
     NUMBER(struct look_facts, successor),
+    LIST(struct look_facts, successors, n_successors, FIELD_U32),
     NUMBER(struct look_facts, stranded),
     NUMBER(struct look_facts, outranked),
     TEXT(struct look_facts, label),

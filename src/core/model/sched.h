@@ -49,6 +49,8 @@ static inline bool sched_lives(enum sched_state s)
     return s != SCHED_NONE && !sched_has_ended(s);
 }
 
+#define SUCCESSORS_MAX 4
+
 /* One look at a job. Fed to core when it differs from the one before, and after each action. */
 struct look_facts {
     enum sched_state state;
@@ -59,18 +61,21 @@ struct look_facts {
     bool requeueable; /* the scheduler would start it again: a batch job that did not refuse it */
     bool successor;   /* jobs that started because it failed, or one of the same user and name that
                          waits, would run beside a restarted one */
-    bool stranded;    /* jobs that waited for its success were told that it never comes */
-    bool outranked;   /* it was queued again, and another that waits comes before it */
-    char label[32];   /* as people write its number now; "" = as when it was seen */
-    char partition[64];            /* where it runs, or ran last; "" as long as it has no nodes */
-    char reason[REASON_LEN];       /* the scheduler's own word for why it waits or ended */
-    uint32_t restarts;             /* how often it was requeued */
-    uint32_t tasks;                /* of its present step, 0 = not known */
-    usec_t submitted;              /* of this attempt: a requeue may set it anew */
-    usec_t begin;                  /* not before; 0 = at once */
-    usec_t noted_until;            /* the hold lasts no longer, as its note says; 0 = not known */
-    usec_t started, ended;         /* 0 = not yet */
-    char nodes[LAYOUT_LEN];        /* where it runs, or ran last */
+    /* Who they are, as long as none of them was withdrawn; none in what older releases recorded. */
+    uint32_t successors[SUCCESSORS_MAX];
+    uint32_t n_successors;
+    bool stranded;           /* jobs that waited for its success were told that it never comes */
+    bool outranked;          /* it was queued again, and another that waits comes before it */
+    char label[32];          /* as people write its number now; "" = as when it was seen */
+    char partition[64];      /* where it runs, or ran last; "" as long as it has no nodes */
+    char reason[REASON_LEN]; /* the scheduler's own word for why it waits or ended */
+    uint32_t restarts;       /* how often it was requeued */
+    uint32_t tasks;          /* of its present step, 0 = not known */
+    usec_t submitted;        /* of this attempt: a requeue may set it anew */
+    usec_t begin;            /* not before; 0 = at once */
+    usec_t noted_until;      /* the hold lasts no longer, as its note says; 0 = not known */
+    usec_t started, ended;   /* 0 = not yet */
+    char nodes[LAYOUT_LEN];  /* where it runs, or ran last */
     char lost_node[NODE_NAME_LEN]; /* one of those that does not answer: what ran there may still
                                       run, whatever the scheduler thinks; "" = none */
     char required[REQUIRED_LEN];   /* nodes that its user wants it to have: never without them */

@@ -488,6 +488,13 @@ static void find_guard(struct sched *s, const struct look_facts *look, usec_t no
         s->guarded_at = look->noted_until > GUARD_LIFE ? look->noted_until - GUARD_LIFE : 0;
 }
 
+/* Once one has begun nothing may show any more that it is one: so who is not named stays, and who
+ * is named until he was withdrawn. */
+static void see_successors(struct sched *s, const struct look_facts *look)
+{
+    s->succeeded = look->successor || (s->succeeded && s->look.n_successors == 0);
+}
+
 bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
 {
     struct sched *s = &j->sched;
@@ -499,10 +506,10 @@ bool sched_look(struct model *m, struct job *j, const struct look_facts *look)
     before = s->look.restarts;
     forbidden = s->look.state != SCHED_NONE && !s->look.requeueable;
     note_return(j, look, m->now);
+    see_successors(s, look);
     s->look = *look;
     if (suspended && look->state == SCHED_RUNNING)
         attempt_counts_anew(&j->attempt, m->now);
-    s->succeeded |= look->successor;
     if (look->label[0])
         STR_COPY(s->label, look->label);
     if (look->partition[0])

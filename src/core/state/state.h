@@ -159,7 +159,7 @@ struct sched {
     bool resumed;           /* it is to be watched again: only what begins, or runs, from now on */
     uint32_t undoes;        /* how often amendments were asked to be taken back since */
     struct look_facts look; /* the last; state SCHED_NONE: none yet */
-    bool succeeded;         /* a look showed a successor: later ones cannot, once that has begun */
+    bool succeeded;         /* a look showed a successor that was not withdrawn since */
     bool over;              /* it had ended before anybody looked at it, and lives no more */
     bool look_due;          /* something was asked for, answered, and not looked for since */
     usec_t pending_since;   /* as the present attempt was first seen to wait; USEC_NEVER */
