@@ -52,9 +52,8 @@ struct keeper {
     pid_t first;     /* the job's first process; 0 once it has been reaped */
     pid_t group;     /* its process group, for good */
     int socket;
-    int pause_ms;      /* KILLING: until the next pass */
-    bool alone;        /* reknit is gone: nobody listens */
-    sigset_t job_mask; /* signal mask for the job */
+    int pause_ms; /* KILLING: until the next pass */
+    bool alone;   /* reknit is gone: nobody listens */
     struct keeper_spec spec;
     char **argv;
 };
@@ -126,7 +125,7 @@ become_job(const struct keeper *k, pid_t keeper, int gate, int failed)
     if (getppid() != keeper)
         _exit(127);
     join_cgroup(k->spec.cgroup);
-    sigprocmask(SIG_SETMASK, &k->job_mask, NULL);
+    sigprocmask(SIG_SETMASK, &k->spec.mask, NULL);
     execvp(k->argv[0], k->argv);
     error = errno;
     if (write(failed, &error, sizeof(error)) < 0)
@@ -341,13 +340,11 @@ static void run(struct keeper *k, int sigfd)
     }
 }
 
-/* Blocks all signals, keeps the mask that the job is to have; returns a descriptor of SIGCHLD. */
-static int take_signals(struct keeper *k)
+/* All signals are blocked; returns a descriptor of SIGCHLD. */
+static int take_signals(void)
 {
-    sigset_t all, child;
+    sigset_t child;
 
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &k->job_mask);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     return signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -377,8 +374,7 @@ int keeper_main(int argc, char **argv)
         return EXIT_FAILURE;
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return EXIT_FAILURE;
-    setsid(); /* signals of the terminal are for reknit */
-    sigfd = take_signals(&k);
+    sigfd = take_signals();
     if (sigfd < 0 || read_spec(&k, spec) < 0 || start_job(&k) < 0)
         return EXIT_FAILURE;
     run(&k, sigfd);

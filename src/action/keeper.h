@@ -9,6 +9,7 @@
 #include "action/cgroup.h"
 #include "base/time.h"
 
+#include <signal.h>
 #include <stdint.h>
 #include <termios.h>
 
@@ -21,6 +22,7 @@ struct keeper_spec {
     int32_t restore;      /* descriptor of the user's terminal, whose settings the keeper puts
                              back when reknit is killed; -1 = none */
     struct termios saved; /* those settings */
+    sigset_t mask;        /* signal mask for the job; the keeper's own, from its fork on, is full */
     char cgroup[CGROUP_PATH_MAX]; /* folder of the job's own cgroup v2, "" = none */
 };
 

@@ -180,8 +180,10 @@ static int on_report(sd_event_source *s, int fd, uint32_t revents, void *userdat
 
 static int make_spec(const struct local *l, const struct local_spec *spec)
 {
-    struct keeper_spec head = {
-        .terminal = spec->terminal, .restore = spec->restore, .saved = spec->saved};
+    struct keeper_spec head = {.terminal = spec->terminal,
+                               .restore = spec->restore,
+                               .saved = spec->saved,
+                               .mask = l->mask};
     _cleanup_strbuf_ struct strbuf text = {0};
     _cleanup_(closep) int fd = memfd_create("spec", MFD_CLOEXEC);
 
@@ -228,8 +230,9 @@ static int keep_fd(int fd)
     return fcntl(fd, F_DUPFD, FD_ABOVE_STDIO);
 }
 
-/* In the child. The keeper, and so the job, gets the signal mask and dispositions that reknit was
- * started with. */
+/* In the child. The keeper, and so the job, gets the signal dispositions that reknit was started
+ * with. Signals of the terminal are for reknit, and nobody ends a keeper by one: from before the
+ * exec on, when it could not say so yet. */
 static void __attribute__((noreturn))
 become_keeper(const struct local *l, const struct local_spec *spec, char **env, int sock,
               int spec_fd)
@@ -238,7 +241,11 @@ become_keeper(const struct local *l, const struct local_spec *spec, char **env, 
     char *argv[] = {
         (char[]){KEEPER_NAME}, (char[]){KEEPER_VERB}, numbers[0], numbers[1], numbers[2], NULL};
     int in = keep_fd(spec->in), out = keep_fd(spec->out), err = keep_fd(spec->err);
+    sigset_t all;
 
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    setsid();
     fcntl(in, F_SETFD, FD_CLOEXEC);
     fcntl(out, F_SETFD, FD_CLOEXEC);
     fcntl(err, F_SETFD, FD_CLOEXEC);
@@ -251,7 +258,6 @@ become_keeper(const struct local *l, const struct local_spec *spec, char **env, 
         _exit(126);
     for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
         sigaction(ignored[i], &l->before[i], NULL);
-    sigprocmask(SIG_SETMASK, &l->mask, NULL);
     execve("/proc/self/exe", argv, env);
     _exit(126);
 }

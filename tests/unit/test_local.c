@@ -111,6 +111,7 @@ static void start(struct attempt *a, char *script)
                               .restore = -1,
                               .cgroup_name = "reknit-test-local"};
     struct err e = {0};
+    sigset_t mask, before;
     int out[2];
 
     *a = (struct attempt){0};
@@ -122,7 +123,11 @@ static void start(struct attempt *a, char *script)
     assert_true(sd_event_add_io(a->event, NULL, a->said, EPOLLIN, on_said, a) >= 0);
     spec.out = out[1];
     spec.lock = open("/dev/null", O_RDWR | O_CLOEXEC);
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGINT); /* as reknit has it by then; it did not begin so */
+    sigprocmask(SIG_BLOCK, &mask, &before);
     assert_int_equal(local_start(a->local, &spec, &e), 0);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     assert_int_equal(local_start(a->local, &spec, &e), -EBUSY);
     close(spec.in);
     close(spec.lock);
@@ -234,6 +239,23 @@ static void a_keeper_that_is_killed_early_leaves_nothing(void **state)
     }
 }
 
+/* Ctrl-C, just when an attempt begins: reknit hears it, and ends the job; its keeper stays. */
+static void a_signal_ends_no_keeper_however_early(void **state)
+{
+    for (int i = 0; i < 20; i++) {
+        struct attempt a;
+        usec_t then;
+
+        start(&a, (char[]){"exit 7"});
+        then = mono_us() + i * 200;
+        UNTIL(mono_us() >= then, sched_yield());
+        kill(local_keeper(a.local), SIGINT);
+        finish(&a);
+        assert_false(a.lost);
+        assert_int_equal(a.code, 7);
+    }
+}
+
 /* As when reknit is killed: the end of the socket is an order. */
 static void the_end_of_the_socket_ends_the_job(void **state)
 {
@@ -262,6 +284,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_kill_of_all_ends_what_does_not_listen),
         cmocka_unit_test(a_keeper_that_is_killed_is_replaced),
         cmocka_unit_test(a_keeper_that_is_killed_early_leaves_nothing),
+        cmocka_unit_test(a_signal_ends_no_keeper_however_early),
         cmocka_unit_test(the_end_of_the_socket_ends_the_job),
     };
 
