@@ -243,6 +243,40 @@ static void what_other_gpus_show_too_is_the_program(void **state)
     assert_int_equal(world_count(w, EVENT_NODE_VERDICT), 0);
 }
 
+/* A person must give it back, but nothing stands against it. */
+static void a_gpu_is_acquitted_when_others_show_the_same(void **state)
+{
+    struct world *w = *state;
+
+    for (int i = 0; i < 3; i++) {
+        xid(w, "n3", GPU0, 31, ISOLATION_REPEATED);
+        world_wait(w, MIN);
+    }
+    assert_int_equal(stands(w, "n3"), ISOLATION_RESET);
+    xid(w, "n3", GPU1, 31, ISOLATION_REPEATED);
+    assert_int_equal(stands(w, "n3"), ISOLATION_NONE);
+}
+
+static void what_it_asks_for_is_said_where_there_is_no_code(void **state)
+{
+    static const char *const rows[][2] = {
+        {"gpu.recovery_reset", "GPU 0000:9b:00 wants to be reset (gpu.recovery_reset)"},
+        {"gpu.off_bus", "GPU 0000:9b:00 has fallen off the bus"},
+        {"gpu.xid.46", "GPU 0000:9b:00 wants to be reset (gpu.xid.46)"},
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct node_fact f = fact_of("n1", rows[i][0], ISOLATION_RESET);
+
+        STR_PRINTF(f.node, "n%zu", i);
+        STR_COPY(f.signal.who.device, GPU0);
+        tell(w, &f);
+        assert_string_equal(why(w, f.node), rows[i][1]);
+        assert_string_equal(node(w, f.node)->verdict.rule, rows[i][0]);
+    }
+}
+
 static void one_unit_of_a_gpu_needs_two(void **state)
 {
     struct world *w = *state;
@@ -591,6 +625,8 @@ int main(void)
         NODES(a_fault_of_a_program_convicts_a_gpu_the_third_time),
         NODES(three_times_in_more_than_a_day_are_none),
         NODES(what_other_gpus_show_too_is_the_program),
+        NODES(a_gpu_is_acquitted_when_others_show_the_same),
+        NODES(what_it_asks_for_is_said_where_there_is_no_code),
         NODES(one_unit_of_a_gpu_needs_two),
         IN(act, what_one_job_meets_again_and_again_keeps_that_job_away),
         NODES(what_the_driver_takes_back_stands_no_more),

@@ -149,8 +149,10 @@ static bool tell_shared(const struct model *m, const struct node_ledger *l,
 static void rule_of(const struct node_trouble *t, char *ret, size_t size)
 {
     const char *repeated = t->isolation == ISOLATION_REPEATED ? " repeated" : "";
+    char code[16];
 
-    if (t->code > 0)
+    STR_PRINTF(code, ".%" PRId32, t->code);
+    if (t->code > 0 && !str_endswith(t->signature, code))
         str_printf(ret, size, "%s %" PRId32 "%s", t->signature, t->code, repeated);
     else
         str_printf(ret, size, "%s%s", t->signature, repeated);
@@ -164,13 +166,15 @@ static bool is_verdict_of(const struct node_verdict *v, const struct node_troubl
     return streq(v->rule, rule) && streq(v->device, t->device);
 }
 
-/* What it asks for, now. What it was convicted by stays, until that is cleared. */
+/* What it asks for, now. What it was convicted by stays, until that is cleared, or others show what
+ * it was taken for the only one to show. */
 static enum isolation isolation_of(const struct model *m, const struct node_ledger *l,
                                    const struct node_trouble *t)
 {
     enum isolation i = t->isolation;
 
-    if (l->verdict.isolation >= ISOLATION_DRAIN && is_verdict_of(&l->verdict, t))
+    if (l->verdict.isolation >= ISOLATION_DRAIN && is_verdict_of(&l->verdict, t) &&
+        !(i == ISOLATION_REPEATED && is_spread(m, l, t)))
         return l->verdict.isolation;
     if (i == ISOLATION_REPEATED)
         i = of_repeats(m, l, t);
@@ -234,6 +238,10 @@ static void say_why(const struct node_trouble *t, enum isolation i, char *ret, s
     if (t->code > 0)
         str_printf(ret, size, "GPU %s %s (Xid %" PRId32 ")", t->device[0] ? t->device : "(unknown)",
                    words_of(t, i), t->code);
+    else if (t->device[0] && streq(t->signature, "gpu.off_bus"))
+        str_printf(ret, size, "GPU %s has fallen off the bus", t->device);
+    else if (t->device[0] && i >= ISOLATION_RESET)
+        str_printf(ret, size, "GPU %s %s (%s)", t->device, words_of(t, i), t->signature);
     else if (t->device[0])
         str_printf(ret, size, "GPU %s: %s (%s)", t->device, cause_name(t->cause), t->signature);
     else
