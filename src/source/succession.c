@@ -7,8 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* list: "25(failed):26_*", up to the end of its kind. */
-static bool lists(const char *list, size_t length, uint32_t id)
+/* What stands behind the number of a job or an array: the whole of it, or this very task. */
+static bool means(const char *rest, const struct sched_job *r)
+{
+    char task[16];
+
+    if (rest[0] != '_')
+        return !(rest[0] >= '0' && rest[0] <= '9');
+    STR_PRINTF(task, "%" PRIu32, r->array_task);
+    rest++;
+    return r->array_id != 0 && (rest[0] == '*' || (strspn(rest, "0123456789") == strlen(task) &&
+                                                   strncmp(rest, task, strlen(task)) == 0));
+}
+
+/* list: "25(failed):26_*:27_3", up to the end of its kind. */
+static bool lists(const char *list, size_t length, uint32_t id, const struct sched_job *r)
 {
     char number[16];
     size_t n;
@@ -16,7 +29,7 @@ static bool lists(const char *list, size_t length, uint32_t id)
     STR_PRINTF(number, "%" PRIu32, id);
     n = strlen(number);
     for (const char *p = list; p < list + length; p += strcspn(p, ":") + 1)
-        if (strncmp(p, number, n) == 0 && !(p[n] >= '0' && p[n] <= '9'))
+        if (strncmp(p, number, n) == 0 && means(p + n, r))
             return true;
     return false;
 }
@@ -27,7 +40,8 @@ static bool waits_for(const char *dependency, const char *kind, const struct sch
         const char *list = s + strlen(kind);
         size_t length = strcspn(list, ",?");
 
-        if (lists(list, length, r->id) || (r->array_id && lists(list, length, r->array_id)))
+        if (lists(list, length, r->id, r) ||
+            (r->array_id != 0 && lists(list, length, r->array_id, r)))
             return true;
     }
     return false;

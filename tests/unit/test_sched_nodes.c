@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/str.h"
 #include "core/state/state.h"
 #include "source/sched_nodes.h"
@@ -188,7 +189,7 @@ static void test_succession(void **state)
     } cases[] = {
         {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterany:25\"}", true},
         {"{\"id\":\"26\",\"state\":\"running\",\"dependency\":\"afternotok:7:25\"}", true},
-        {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afternotok:25_*\"}", true},
+        {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afternotok:25_*\"}", false},
         {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterany:250\"}", false},
         {"{\"id\":\"26\",\"state\":\"pending\",\"dependency\":\"afterok:25\"}", false},
         /* of the same user, and what it waits for is not known whole */
@@ -234,6 +235,38 @@ static void test_succession(void **state)
     sched_job_free(runs);
     sched_job_free(waits);
     sched_job_free(beside);
+}
+
+/* Task 3 of the array 25, which has a number of its own; task 9 has the array's. */
+static void test_of_an_array_a_task_is_meant_alone(void **state)
+{
+    static const struct {
+        const char *dependency;
+        bool third, last;
+    } cases[] = {
+        {"afterany:25_*", true, true},          {"afterany:25", true, true},
+        {"afterany:25_3", true, false},         {"afternotok:25_3(failed)", true, false},
+        {"afterany:25_9", false, true},         {"afterany:7:25_30,afterok:25_3", false, false},
+        {"afterany:25_30:25_93", false, false}, {"afterany:24_*:250_*", false, false},
+        {"afterany:22", true, false},
+    };
+    struct sched_job *third = job("{\"id\":\"22\",\"state\":\"failed\",\"array\":{\"job\":\"25\","
+                                  "\"task\":3}}");
+    struct sched_job *last = job("{\"id\":\"25\",\"state\":\"failed\",\"array\":{\"job\":\"25\","
+                                 "\"task\":9}}");
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct sched_job *next = job("{\"id\":\"40\",\"name\":\"next\",\"state\":\"pending\"}");
+
+        free(next->dependency);
+        next->dependency = xstrdup(cases[i].dependency);
+        if (sched_job_succeeds(next, third) != cases[i].third ||
+            sched_job_succeeds(next, last) != cases[i].last)
+            fail_msg("%s", cases[i].dependency);
+        sched_job_free(next);
+    }
+    sched_job_free(third);
+    sched_job_free(last);
 }
 
 #define STRANDED "\"reason_kind\":\"dependency-never\",\"uid\":7,\"state\":\"pending\""
@@ -326,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_an_outage),
         cmocka_unit_test(test_usable),
         cmocka_unit_test(test_succession),
+        cmocka_unit_test(test_of_an_array_a_task_is_meant_alone),
         cmocka_unit_test(test_who_is_stranded),
         cmocka_unit_test(test_who_waits_for_an_array_is_stranded_by_a_task),
         cmocka_unit_test(test_a_dependency_is_asked_for_as_it_was),
