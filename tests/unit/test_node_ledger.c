@@ -558,6 +558,22 @@ static void what_is_refused_is_given_up(void **state)
     assert_int_equal(world_count_intents(w, INTENT_DRAIN), 3);
 }
 
+static void what_was_not_done_is_no_try(void **state)
+{
+    struct world *w = *state;
+
+    set_terms(w, (struct node_terms){.mode = MODE_ACT, .nodes = 100, .drains_per_hour = 2});
+    xid(w, "n3", GPU0, 79, ISOLATION_REBOOT);
+    for (int i = 0; i < 6; i++) {
+        answer_node(w, INTENT_DRAIN, OUTCOME_VOID);
+        world_wait(w, 2 * MIN);
+    }
+    assert_int_equal(world_count_intents(w, INTENT_DRAIN), 7);
+    answer_node(w, INTENT_DRAIN, OUTCOME_DONE);
+    off_the_bus(w, 1); /* the second in this hour */
+    assert_int_equal(world_count_intents(w, INTENT_DRAIN), 8);
+}
+
 /* Evidence of jobs */
 
 static void a_fact_is_evidence_of_who_runs_there(void **state)
@@ -643,6 +659,7 @@ int main(void)
         NODES(a_rule_that_wants_too_much_is_stopped),
         NODES(while_all_is_frozen_no_node_is_touched),
         NODES(what_is_refused_is_given_up),
+        NODES(what_was_not_done_is_no_try),
         IN(act, a_fact_is_evidence_of_who_runs_there),
         IN(act, a_fact_is_no_evidence_of_who_runs_elsewhere),
         IN(act, what_happened_before_an_attempt_is_no_evidence_of_it),

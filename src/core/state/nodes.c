@@ -468,6 +468,19 @@ static bool apply_intent(struct model *m, const struct event *e)
     return true;
 }
 
+/* Nothing was done, and nothing counts as done. */
+static void take_back(struct model *m, struct node_ledger *l)
+{
+    deeds *list = &m->deeds[DEED_DRAINED];
+
+    l->tries--;
+    for (size_t i = list->n; i-- > 0;)
+        if (streq(list->v[i].name, l->name)) {
+            VEC_REMOVE(list, i);
+            return;
+        }
+}
+
 static void drain_answered(struct model *m, struct node_ledger *l, const struct event *intent,
                            const struct result_facts *r)
 {
@@ -478,6 +491,8 @@ static void drain_answered(struct model *m, struct node_ledger *l, const struct 
         l->tries = 0;
         return;
     }
+    if (r->outcome == OUTCOME_VOID && l->tries > 0)
+        take_back(m, l);
     l->retry_at = m->now + (r->outcome == OUTCOME_FAILED ? LATER : SOON);
 }
 
