@@ -531,7 +531,43 @@ static void a_storm_is_answered_slowly(void **state)
     assert_true(brakes_see_storm(core_model(w->core)));
     world_wait(w, MIN + S);
     assert_int_equal(asked(w, INTENT_REQUEUE), 6);
-    world_wait(w, 9 * MIN + 2 * S); /* it is over */
+    world_wait(w, 9 * MIN + 2 * S); /* it is over, but those that failed in it are not back */
+    assert_false(brakes_see_storm(core_model(w->core)));
+    assert_int_equal(asked(w, INTENT_REQUEUE), 24);
+    run_other(w, 40);
+    fail_job(w); /* of another cause, and not made to wait */
+    assert_int_equal(asked(w, INTENT_REQUEUE), 25);
+    world_wait(w, 5 * MIN);
+    assert_in_range(asked(w, INTENT_REQUEUE), 34, 36);
+    world_wait(w, 4 * MIN);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 41);
+}
+
+/* Its rest does not go out at once, nor later than the scheduler knows of it. */
+static void a_storm_is_worked_off_before_it_is_forgotten(void **state)
+{
+    struct world *w = *state;
+
+    set_brakes(w, (struct brakes){.storm_jobs = 5,
+                                  .storm_window = 30 * S,
+                                  .storm_per_minute = 2,
+                                  .proposal_life = 4 * MIN});
+    for (int i = 0; i < 40; i++)
+        run_other(w, i);
+    for (int i = 0; i < 40; i++) {
+        char name[16];
+
+        STR_PRINTF(name, "job%d", i);
+        of_other(w, name);
+        w->attempt = 1;
+        fail_job(w);
+    }
+    world_wait(w, 31 * S);
+    assert_in_range(asked(w, INTENT_REQUEUE), 8, 12);
+    world_wait(w, MIN);
+    assert_false(brakes_see_storm(core_model(w->core)));
+    assert_in_range(asked(w, INTENT_REQUEUE), 16, 24);
+    world_wait(w, 3 * MIN - 31 * S);
     assert_int_equal(asked(w, INTENT_REQUEUE), 40);
 }
 
@@ -619,6 +655,7 @@ int main(void)
         IN(act, actions_an_hour_are_limited),
         IN(act, actions_of_a_partition_are_limited),
         IN(act, a_storm_is_answered_slowly),
+        IN(act, a_storm_is_worked_off_before_it_is_forgotten),
         IN(act, a_node_is_kept_out_of_so_many_jobs),
     };
 

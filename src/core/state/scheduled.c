@@ -165,6 +165,13 @@ usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *nam
     return m->now;
 }
 
+usec_t model_storm_until(const struct model *m)
+{
+    const struct brakes *b = &m->brakes;
+
+    return model_room_at(m, DEED_INTERRUPTED, NULL, b->storm_window, b->storm_jobs);
+}
+
 /* Inputs */
 
 void sched_seen(struct job *j, const struct job_facts *f)
@@ -263,7 +270,7 @@ void sched_attempt_begun(struct model *m, struct job *j)
     s->let_go = s->resumed = false;
     s->base_restarts = j->attempt.number - 1;
     STR_COPY(s->ran_on, look->restarts == s->base_restarts ? look->nodes : "");
-    s->node_lost = false;
+    s->node_lost = s->in_storm = false;
     s->n_fenced = 0;
     s->returned_at = 0;
     s->fence_asked_at = USEC_NEVER;
@@ -556,10 +563,24 @@ bool sched_launch_failed(struct job *j, const struct event *e)
 
 /* Derived events */
 
+/* Also those that failed in it before it was known to be one. */
+static void join_storm(struct model *m)
+{
+    VEC_FOREACH (&m->jobs, j) {
+        usec_t at = (*j)->attempt.interrupted_at;
+
+        if (at != USEC_NEVER && at + m->brakes.storm_window > m->now)
+            (*j)->sched.in_storm = true;
+    }
+}
+
 void sched_interrupted(struct model *m, struct job *j)
 {
-    if (j->scheduled)
-        model_add_deed(m, DEED_INTERRUPTED, j->sched.partition);
+    if (!j->scheduled)
+        return;
+    model_add_deed(m, DEED_INTERRUPTED, j->sched.partition);
+    if (model_storm_until(m) > m->now)
+        join_storm(m);
 }
 
 static void count_exclusion(struct model *m, struct keep_out *k)

@@ -172,6 +172,7 @@ struct sched {
     uint32_t base_restarts;  /* more of them, and it was requeued since */
     char ran_on[LAYOUT_LEN]; /* its nodes */
     bool node_lost;          /* the scheduler lost one of them */
+    bool in_storm;           /* its last attempt was interrupted in one, beside many others */
     uint32_t n_fenced;       /* of its nodes that were lost, those on which nothing runs any more */
     char fenced[FENCED_MAX][NODE_NAME_LEN];
     usec_t returned_at;    /* ... or that answered again, last; 0 = none */
@@ -313,6 +314,9 @@ const struct policy *policy_of(const struct model *m, const struct job *j);
  * only those of that one, NULL: of all. limit 0 = no limit. */
 usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *name, usec_t span,
                      uint32_t limit);
+
+/* Until when so many were interrupted at once that it is one event; m->now: it is none. */
+usec_t model_storm_until(const struct model *m);
 
 /* Whether an intent of this kind has no result yet. */
 bool job_awaits(const struct job *j, enum intent intent);
