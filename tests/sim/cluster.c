@@ -317,6 +317,7 @@ static void submit(struct cluster *c, struct arg none)
     like.required = rng_chance(r, 10) ? (nodeset)1 << rng_in(r, 0, NODES - 1) : 0;
     like.required &= ~like.own_exclude;
     like.stubborn = rng_chance(r, 5);
+    like.no_room = rng_chance(r, 20);
     if (like.need == NODES)
         like.own_exclude = 0;
     STR_PRINTF(like.name, "job%d", (int)rng_in(r, 0, 9));

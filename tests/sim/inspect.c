@@ -416,6 +416,22 @@ static void check_held(struct cluster *c, struct fake_job *f)
         cluster_fail(c, "job %u is watched no more, and held", f->id);
 }
 
+/* Nothing is held for long after all nodes that it was held for answer again. One that was held by
+ * a call that came late, without a note of that, is somebody's of whom nobody knows. */
+static void check_needless(struct cluster *c, struct fake_job *f)
+{
+    bool held = f->guarded && f->held && !sched_has_ended(f->state) && !f->stubborn;
+    bool lost = (f->nodes | f->ran_on) & c->slurm.silent;
+    bool known = f->noted || !c->scene.late;
+
+    if (!held || lost || f->completing || !known || idle_since(c, 0) == 0)
+        f->needless_at = 0;
+    else if (f->needless_at == 0)
+        f->needless_at = c->now;
+    if (f->needless_at > 0 && idle_since(c, f->needless_at) > 15 * MIN)
+        cluster_fail(c, "job %u is held, and its nodes answer", f->id);
+}
+
 /* Nobody is to care for the job, and nobody is asked. */
 static bool is_left_to_itself(const struct cluster *c, const struct fake_job *f)
 {
@@ -444,6 +460,7 @@ void inspect_job(struct cluster *c, struct fake_job *f)
     check_armed(c, f);
     check_constrained(c, f);
     check_held(c, f);
+    check_needless(c, f);
     if (f->cancelled && f->back_at > 0 && !sched_has_ended(f->state) &&
         idle_since(c, f->back_at) > 3 * MIN)
         cluster_fail(c, "job %u was cancelled, and is back", f->id);

@@ -58,6 +58,8 @@ struct fake_job {
     bool armed;                /* may be requeued, by reknit's word, not by people's */
     usec_t armed_at;           /* ... although reknit cares for it no more; 0 = not so */
     bool noted;                /* ... as its note says */
+    bool no_room;              /* ... for which there is none: others write into its comment */
+    usec_t needless_at;        /* held although no node of it is silent; 0 = not so */
     usec_t unwatched_at;       /* held although reknit watches it no more; 0 = not so */
     usec_t silent_at;          /* since when a node of it was silent; 0 = none is */
     uint32_t starts_of_reknit; /* attempts that would not have been without it */

@@ -73,7 +73,7 @@ static void fill_record(const struct fake_job *f, struct record *ret)
     list_nodes(f->state == SCHED_PENDING ? 0 : f->ran_on, ret->nodes, sizeof(ret->nodes));
     r->name = ret->name;
     r->nodes = ret->nodes;
-    r->partition = f->id % 2 ? "odd" : "even";
+    r->partition = f->state == SCHED_PENDING ? "odd,even" : f->id % 2 ? "odd" : "even";
     r->reason = f->launch_failed ? "JobLaunchFailure" : "None";
     r->reason_kind = f->launch_failed ? "launch" : f->constrained ? "constraints" : "none";
     r->id = f->id;
@@ -180,6 +180,15 @@ static const char *silent_node(const struct cluster *c, const struct job *j,
     return fenced;
 }
 
+/* As sched_nodes_down_of(). */
+static const char *down_node(const struct cluster *c, const struct job *j)
+{
+    for (uint32_t i = 0; i < NODES; i++)
+        if (!has(c->slurm.up, i) && hostlist_has(j->sched.ran_on, node_names[i]))
+            return node_names[i];
+    return "";
+}
+
 static void translate(struct cluster *c, const char *key, const struct sched_job *r, bool successor)
 {
     static const uint32_t other = 1;
@@ -200,6 +209,7 @@ static void translate(struct cluster *c, const char *key, const struct sched_job
     if (!c->alive)
         return;
     around.lost_node = silent_node(c, j, r);
+    around.down_node = down_node(c, j);
     sched_translate(r, &around, j, key, emit, c);
     if (c->alive)
         reader_follow(c, key);
@@ -407,7 +417,8 @@ static enum answer execute(struct cluster *c, const struct event *e, struct fake
         break;
     case INTENT_GUARD:
         slurm_hold(&c->slurm, f, true);
-        f->guarded = f->noted = true;
+        f->guarded = true;
+        f->noted = !f->no_room;
         c->guards++;
         a = ANSWER_OK;
         break;
