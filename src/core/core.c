@@ -312,15 +312,24 @@ static usec_t due_of(const struct model *m, const struct job *j)
 /* Nodes: what stands against them, then what is done about it. One that is drained gives no other
  * the right to be; so all are looked at in the order of their names. */
 
+/* An event is big, and of thousands of nodes almost none makes one. */
 static bool next_of_node(const struct model *m, const struct node_ledger *l, struct event *ret)
 {
-    memset(ret, 0, sizeof(*ret));
-    ret->kind = EVENT_NODE_VERDICT;
-    if (nodes_judge(m, l, &ret->node_verdict))
+    struct node_verdict verdict;
+    struct intent_facts intent;
+
+    if (nodes_judge(m, l, &verdict)) {
+        memset(ret, 0, sizeof(*ret));
+        ret->kind = EVENT_NODE_VERDICT;
+        ret->node_verdict = verdict;
         return true;
+    }
+    if (!plan_node(m, l, &intent))
+        return false;
     memset(ret, 0, sizeof(*ret));
     ret->kind = EVENT_INTENT;
-    return plan_node(m, l, &ret->intended);
+    ret->intended = intent;
+    return true;
 }
 
 static void step_nodes(struct core *c, const struct event *input, struct core_output *out)

@@ -69,25 +69,30 @@ static bool wants_check(const struct model *m, const struct node_ledger *l)
            m->nodes.terms.mode == MODE_ACT;
 }
 
-bool plan_node(const struct model *m, const struct node_ledger *l, struct intent_facts *ret)
+/* INTENT_INVALID: nothing. */
+static enum intent next_intent(const struct model *m, const struct node_ledger *l)
 {
     if (l->pending.n > 0 || m->frozen || m->now < l->retry_at)
+        return INTENT_INVALID;
+    if (l->drained && l->resume)
+        return INTENT_UNDRAIN;
+    if (wants_check(m, l))
+        return INTENT_CHECK_NODE;
+    return wants_drain(m, l) ? INTENT_DRAIN : INTENT_INVALID;
+}
+
+bool plan_node(const struct model *m, const struct node_ledger *l, struct intent_facts *ret)
+{
+    enum intent next = next_intent(m, l);
+
+    if (next == INTENT_INVALID)
         return false;
-    *ret = (struct intent_facts){.after_step = STEP_NONE, .n_nodes = 1};
+    *ret = (struct intent_facts){.intent = next, .after_step = STEP_NONE, .n_nodes = 1};
     STR_COPY(ret->nodes[0], l->name);
-    if (l->drained && l->resume) {
-        ret->intent = INTENT_UNDRAIN;
+    if (next == INTENT_UNDRAIN)
         STR_COPY(ret->reason, l->reason);
-        return true;
-    }
-    if (wants_check(m, l)) {
-        ret->intent = INTENT_CHECK_NODE;
-        return true;
-    }
-    if (!wants_drain(m, l))
-        return false;
-    ret->intent = INTENT_DRAIN;
-    STR_PRINTF(ret->reason, "reknit: %s", l->verdict.why);
+    else if (next == INTENT_DRAIN)
+        STR_PRINTF(ret->reason, "reknit: %s", l->verdict.why);
     return true;
 }
 
