@@ -309,26 +309,26 @@ static int run(int argc, char **argv)
 
 const struct verb verb_nodes = {
     .name = "nodes",
-    .summary = "what stands against the cluster's nodes, and what is done about it",
+    .summary = "what stands against nodes of a cluster, and what is done",
     .help = "usage: reknit nodes [OPTION]... [NODE]\n"
             "       reknit nodes [OPTION]... resume NODE\n"
             "       reknit nodes [OPTION]... rearm\n"
             "\n"
-            "Lists the nodes that something is known of: what it asks for, who keeps them out of\n"
-            "service, and why a sick one is not drained. With NODE: all about that one. For\n"
-            "operators.\n"
+            "Lists the nodes that something is known of: what it asks for, who keeps them out\n"
+            "of service, and why a sick one is not drained. With NODE: all about that one.\n"
+            "For operators.\n"
             "\n"
             "  resume NODE   it is well: nothing stands against it, and it is given back if\n"
             "                reknit drained it\n"
-            "  rearm         rules that were stopped, since they convicted too many nodes, may\n"
-            "                convict again\n"
+            "  rearm         rules that were stopped, since they convicted too many nodes,\n"
+            "                may convict again\n"
             "\n"
             "Asks reknitd, at $REKNIT_SOCKET or " CLIENT_SOCKET ".\n"
             "\n"
             "  --format text|json   json: one object per node\n"
             "\n"
-            "Exit status: 0, or 1 when it may not be, there is nothing to resume or rearm, or no\n"
-            "daemon answers.\n",
+            "Exit status: 0, or 1 when it may not be, there is nothing to resume or rearm, or\n"
+            "no daemon answers.\n",
     .options = options,
     .run = run,
 };
