@@ -74,6 +74,7 @@ static int check_counts(const struct daemon_config *c, const struct fault *f)
     } counts[] = {
         {"brakes.actions_per_hour", b->actions_per_hour, 0, DEEDS_MAX},
         {"brakes.actions_per_partition_hour", b->actions_per_partition_hour, 0, DEEDS_MAX},
+        {"brakes.actions_per_user_hour", b->actions_per_user_hour, 0, DEEDS_MAX},
         {"brakes.exclusions_per_node_hour", b->exclusions_per_node_hour, 0, DEEDS_MAX},
         {"brakes.storm_jobs", b->storm_jobs, 0, DEEDS_MAX},
         {"brakes.storm_per_minute", b->storm_per_minute, 1, DEEDS_MAX},

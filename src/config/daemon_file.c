@@ -41,6 +41,7 @@ static const struct daemon_config built_in = {
         {
             .actions_per_hour = 120,
             .actions_per_partition_hour = 60,
+            .actions_per_user_hour = 30,
             .exclusions_per_node_hour = 6,
             .storm_jobs = 8,
             .storm_window = 30 * USEC_PER_SEC,

@@ -77,6 +77,7 @@ static const char *place_word(int i)
 #define BRAKES_KEYS(X)                                                                             \
     X(brakes, actions_per_hour, KEY_COUNT, NULL)                                                   \
     X(brakes, actions_per_partition_hour, KEY_COUNT, NULL)                                         \
+    X(brakes, actions_per_user_hour, KEY_COUNT, NULL)                                              \
     X(brakes, exclusions_per_node_hour, KEY_COUNT, NULL)                                           \
     X(brakes, storm_jobs, KEY_COUNT, NULL)                                                         \
     X(brakes, storm_window, KEY_TIME, NULL)                                                        \

@@ -30,7 +30,7 @@ QUIET = {"look", "signal", "tick", "mode", "policy", "brakes", "logs-drained"}
 # The brakes are a test of their own; here jobs fail at once because a test says so.
 CONFIG = {
     "mode": "act", "max_excluded": 100,
-    "brakes": {"storm_jobs": 0, "actions_per_hour": 0, "actions_per_partition_hour": 0,
+    "brakes": {"storm_jobs": 0, "actions_per_hour": 0, "actions_per_partition_hour": 0, "actions_per_user_hour": 0,
                "exclusions_per_node_hour": 0},
 }
 

@@ -87,8 +87,9 @@ static const char everything[] =
     "true}\n"
     "agents: {listen: '10.0.0.1:7', auth: key, key_file: /key, munge_socket: /munge}\n"
     "webhook: {url: 'https://hooks.example/x', token_file: /w, ca_cert: /c, mode: act}\n"
-    "brakes: {actions_per_hour: 1, actions_per_partition_hour: 2, exclusions_per_node_hour: 3, "
-    "storm_jobs: 5, storm_window: 6s, storm_per_minute: 7, proposal_life: 20m, early_start: 9s, "
+    "brakes: {actions_per_hour: 1, actions_per_partition_hour: 2, actions_per_user_hour: 8, "
+    "exclusions_per_node_hour: 3, storm_jobs: 5, storm_window: 6s, storm_per_minute: 7, "
+    "proposal_life: 20m, early_start: 9s, "
     "exclusion_life: 36h}\nmax_excluded: 4\n"
     "nodes: {mode: act, max_drained: 3, drains_per_hour: 2, breaker_share: 20, check: "
     "[/sbin/check, "
@@ -159,8 +160,9 @@ static void faults_are_named_with_their_line(void **state)
         {"mode: 3\n", "d.yaml:1: mode: '3' is none of off, observe, propose, act"},
         {"\nbrakes:\n  strom_jobs: 3\n",
          "d.yaml:3: brakes: there is no key 'strom_jobs'; did you mean 'storm_jobs'? Keys: "
-         "actions_per_hour, actions_per_partition_hour, exclusions_per_node_hour, storm_jobs, "
-         "storm_window, storm_per_minute, proposal_life, early_start, exclusion_life"},
+         "actions_per_hour, actions_per_partition_hour, actions_per_user_hour, "
+         "exclusions_per_node_hour, storm_jobs, storm_window, storm_per_minute, proposal_life, "
+         "early_start, exclusion_life"},
         {"poll: 5\n", "d.yaml:1: poll: '5' is no duration: write a number with its unit, as 90s, "
                       "5m, 1h 30m"},
         {"poll: 1ms\n", "d.yaml:1: poll: must lie between 100ms and 10min 00s"},

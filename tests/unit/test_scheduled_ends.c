@@ -469,7 +469,7 @@ static void of_other(struct world *w, const char *job)
     w->attempt = 0;
 }
 
-static void run_other(struct world *w, int i)
+static void run_of(struct world *w, int i, const char *user)
 {
     struct job_facts facts = {.scheduled = true};
     char name[16];
@@ -477,9 +477,15 @@ static void run_other(struct world *w, int i)
     STR_PRINTF(name, "job%d", i);
     of_other(w, name);
     STR_COPY(facts.partition, i % 2 ? "odd" : "even");
+    STR_COPY(facts.user, user);
     world_seen(w, &facts);
     set_mode(w, MODE_ACT);
     begin_attempt(w);
+}
+
+static void run_other(struct world *w, int i)
+{
+    run_of(w, i, "");
 }
 
 static void actions_an_hour_are_limited(void **state)
@@ -509,6 +515,24 @@ static void actions_of_a_partition_are_limited(void **state)
     assert_int_equal(asked(w, INTENT_REQUEUE), 2);
     world_wait(w, 61 * MIN);
     assert_int_equal(asked(w, INTENT_REQUEUE), 4);
+}
+
+/* Whoever has many jobs that fail keeps nobody else's from coming back. */
+static void actions_for_a_user_are_limited(void **state)
+{
+    struct world *w = *state;
+
+    set_brakes(w, (struct brakes){.actions_per_hour = 4, .actions_per_user_hour = 2});
+    for (int i = 0; i < 4; i++) {
+        run_of(w, i, "bob");
+        fail_job(w);
+    }
+    assert_int_equal(asked(w, INTENT_REQUEUE), 2);
+    run_of(w, 4, "alice");
+    fail_job(w);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 3);
+    world_wait(w, 61 * MIN);
+    assert_int_equal(asked(w, INTENT_REQUEUE), 5);
 }
 
 static void a_storm_is_answered_slowly(void **state)
@@ -630,6 +654,7 @@ int main(void)
         IN(act, cancelled_before_the_requeue),
         IN(act, cancelled_after_the_requeue),
         IN(act, cancelled_during_the_requeue),
+        IN(act, actions_for_a_user_are_limited),
         IN(act, a_requeue_that_was_seen_is_in_no_doubt),
         IN(act, it_ran_before_that_was_seen),
         IN(act, who_brings_a_job_back_wants_it),

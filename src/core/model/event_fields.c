@@ -482,17 +482,12 @@ static const struct field mode_fields[] = {
 };
 
 static const struct field brakes_fields[] = {
-    NUMBER(struct brakes, actions_per_hour),
-    NUMBER(struct brakes, actions_per_partition_hour),
-    NUMBER(struct brakes, exclusions_per_node_hour),
-    NUMBER(struct brakes, max_excluded),
-    NUMBER(struct brakes, storm_jobs),
-    NUMBER(struct brakes, storm_window),
-    NUMBER(struct brakes, storm_per_minute),
-    NUMBER(struct brakes, proposal_life),
-    NUMBER(struct brakes, early_start),
-    NUMBER(struct brakes, exclusion_life),
-    END,
+    NUMBER(struct brakes, actions_per_hour),      NUMBER(struct brakes, actions_per_partition_hour),
+    NUMBER(struct brakes, actions_per_user_hour), NUMBER(struct brakes, exclusions_per_node_hour),
+    NUMBER(struct brakes, max_excluded),          NUMBER(struct brakes, storm_jobs),
+    NUMBER(struct brakes, storm_window),          NUMBER(struct brakes, storm_per_minute),
+    NUMBER(struct brakes, proposal_life),         NUMBER(struct brakes, early_start),
+    NUMBER(struct brakes, exclusion_life),        END,
 };
 
 static const struct field fence_fields[] = {

@@ -87,6 +87,7 @@ struct look_facts {
 struct brakes {
     uint32_t actions_per_hour;
     uint32_t actions_per_partition_hour;
+    uint32_t actions_per_user_hour;    /* so that no user's jobs use up what is there for all */
     uint32_t exclusions_per_node_hour; /* jobs that one node is kept away from */
     uint32_t max_excluded;             /* nodes that are kept out of anything at once */
     uint32_t storm_jobs;               /* interrupted within storm_window: one event, not many */

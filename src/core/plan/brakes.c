@@ -71,5 +71,9 @@ usec_t brakes_free_at(const struct model *m, const struct job *j)
     usec_t partition = model_room_at(m, DEED_ACTED, j->sched.partition, USEC_PER_HOUR,
                                      b->actions_per_partition_hour);
 
-    return usec_max(usec_max(hour, partition), storm_free_at(m, j));
+    usec_t user = j->sched.user[0] ? model_room_at(m, DEED_ACTED_FOR, j->sched.user, USEC_PER_HOUR,
+                                                   b->actions_per_user_hour)
+                                   : m->now;
+
+    return usec_max(usec_max(hour, user), usec_max(partition, storm_free_at(m, j)));
 }

@@ -717,6 +717,12 @@ static void keep_place_result(struct sched *s, const struct intent_facts *f,
     s->raised &= f->intent != INTENT_YIELD || !done;
 }
 
+static void note_acted(struct model *m, const struct sched *s)
+{
+    model_add_deed(m, DEED_ACTED, s->partition);
+    model_add_deed(m, DEED_ACTED_FOR, s->user);
+}
+
 bool sched_intent(struct model *m, struct job *j, const struct event *e)
 {
     struct sched *s = &j->sched;
@@ -728,11 +734,11 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
         s->requeue_asked = true;
         s->requeue_answered_at = USEC_NEVER;
         s->requeue_to_come = s->requeued_by_us = true;
-        model_add_deed(m, DEED_ACTED, s->partition);
+        note_acted(m, s);
         return true;
     case INTENT_HOLD:
         s->holds++;
-        model_add_deed(m, DEED_ACTED, s->partition);
+        note_acted(m, s);
         return true;
     case INTENT_AMEND:
         note_amendment(m, j, &e->intended);
@@ -740,7 +746,7 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
     case INTENT_CANCEL:
         s->cancels++;
         s->cancel_due = false;
-        model_add_deed(m, DEED_ACTED, s->partition);
+        note_acted(m, s);
         return true;
     case INTENT_ARM:
         s->arms++;

@@ -264,7 +264,8 @@ struct job {
 /* Something that was done, or happened, to one of all jobs: for the brakes. */
 enum deed_kind {
     DEED_INTERRUPTED,
-    DEED_ACTED,     /* a requeue or a cancel was asked for */
+    DEED_ACTED,     /* a requeue or a cancel was asked for, in a partition */
+    DEED_ACTED_FOR, /* ... for a user */
     DEED_EXCLUDED,  /* a node was kept out */
     DEED_CONVICTED, /* a node, so that it is to be drained; by the rule of that name */
     DEED_DRAINED,   /* that was asked for */
@@ -272,7 +273,7 @@ enum deed_kind {
 };
 struct deed {
     usec_t at;
-    char name[NODE_NAME_LEN]; /* of the partition, the node, or the rule */
+    char name[NODE_NAME_LEN]; /* of the partition, the user, the node, or the rule */
 };
 typedef VEC(struct deed) deeds; /* ascending times, none older than an hour */
 
