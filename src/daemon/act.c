@@ -196,17 +196,22 @@ static bool was_ours(const struct job *j, const char *node)
     return false;
 }
 
-/* The user's list and ours, without what he requires. */
-static json_t *merged(const struct job *j, const struct sched_job *r, const struct intent_facts *f)
+/* The user's list and ours, without what he requires, and without what the scheduler does not have
+ * any more: for one such name it would refuse all. */
+static json_t *merged(const struct daemon *d, const struct job *j, const struct sched_job *r,
+                      const struct intent_facts *f)
 {
     json_t *list = json_array(), *v;
     size_t i;
 
-    json_array_foreach (r->exclude, i, v)
-        if (!was_ours(j, json_string_value(v)) && !is_in(f, json_string_value(v)))
+    json_array_foreach (r->exclude, i, v) {
+        const char *node = json_string_value(v);
+
+        if (node && !was_ours(j, node) && !is_in(f, node) && sched_watch_may_have(d->sched, node))
             json_array_append(list, v);
+    }
     for (uint32_t n = 0; n < f->n_nodes; n++)
-        if (!is_required(r, f->nodes[n]))
+        if (!is_required(r, f->nodes[n]) && sched_watch_may_have(d->sched, f->nodes[n]))
             json_array_append_new(list, json_string(f->nodes[n]));
     return list;
 }
@@ -221,7 +226,7 @@ static json_t *settings(const struct amendment *a, const struct sched_job *r)
 {
     const struct job *j = model_job(pump_model(a->d->pump), a->intent->job);
 
-    return json_pack("{s:o, s:I}", "exclude", merged(j, r, &a->intent->intended), "eligible",
+    return json_pack("{s:o, s:I}", "exclude", merged(a->d, j, r, &a->intent->intended), "eligible",
                      (json_int_t)a->begin);
 }
 

@@ -91,6 +91,8 @@ const struct sched_job *sched_watch_find(const struct sched_watch *w, uint32_t i
 size_t sched_watch_nodes(const struct sched_watch *w); /* how many there are; 0 = not known yet */
 /* Where the scheduler reaches the node, as an address or a name; NULL = it has no such node. */
 const char *sched_watch_address(const struct sched_watch *w, const char *node);
+/* Whether the scheduler has that node, as far as is known. */
+bool sched_watch_may_have(const struct sched_watch *w, const char *node);
 /* As sched_nodes_word(). */
 struct sched_node_word;
 bool sched_watch_word(const struct sched_watch *w, const char *node, struct sched_node_word *ret);

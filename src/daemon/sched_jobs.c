@@ -205,6 +205,11 @@ const char *sched_watch_address(const struct sched_watch *w, const char *node)
     return sched_nodes_address(w->nodes, node);
 }
 
+bool sched_watch_may_have(const struct sched_watch *w, const char *node)
+{
+    return sched_nodes_count(w->nodes) == 0 || sched_nodes_address(w->nodes, node);
+}
+
 void sched_watch_each_node(const struct sched_watch *w,
                            void (*fn)(void *ctx, const char *node,
                                       const struct sched_node_word *word),
@@ -438,6 +443,14 @@ static void follow(struct sched_watch *w, struct watched *x)
         log_watch_drain(w->d->logs, x->key, x->followed);
 }
 
+static void list_absent(const struct sched_watch *w, const struct job *j,
+                        struct sched_around *around)
+{
+    for (uint32_t i = 0; j && i < j->sched.n_kept; i++)
+        if (!sched_watch_may_have(w, j->sched.kept[i].node))
+            STR_COPY(around->absent[around->n_absent++], j->sched.kept[i].node);
+}
+
 static void translate(struct sched_watch *w, struct watched *x)
 {
     const struct model *m = pump_model(w->d->pump);
@@ -452,6 +465,7 @@ static void translate(struct sched_watch *w, struct watched *x)
     around.lost_node = sched_nodes_silent_of(w->nodes, runs_on(x->r, j), j);
     around.outranked = place_is_outranked(w->d, x->r);
     around.stranded = place_has_stranded(w->d, x->r);
+    list_absent(w, j, &around);
     if (!j) {
         sched_translate(x->r, &around, NULL, x->key, emit, w);
         tell_terms(w, x);

@@ -92,6 +92,9 @@ static void list_kept_out(const struct translation *t, struct look_facts *ret)
         if (node && ret->n_kept_out < KEPT_OUT_MAX && is_kept_by_us(t->j, node))
             STR_COPY(ret->kept_out[ret->n_kept_out++], node);
     }
+    /* Nothing can start there. */
+    for (uint32_t n = 0; n < t->around->n_absent && ret->n_kept_out < KEPT_OUT_MAX; n++)
+        STR_COPY(ret->kept_out[ret->n_kept_out++], t->around->absent[n]);
 }
 
 static void list_required(const struct sched_job *r, struct look_facts *ret)

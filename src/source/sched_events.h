@@ -19,6 +19,9 @@ struct sched_around {
                                  that does not answer; "" = none */
     bool over;                /* it had ended before anybody looked */
     bool stranded, outranked; /* as in struct look_facts */
+    /* Nodes that core wants to be kept out, and that the scheduler does not have any more. */
+    uint32_t n_absent;
+    char absent[KEPT_OUT_MAX][NODE_NAME_LEN];
     const uint32_t *successors;
     uint32_t n_successors; /* at most SUCCESSORS_MAX */
 };

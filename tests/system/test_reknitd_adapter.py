@@ -195,6 +195,24 @@ def test_the_layouts_of_many_jobs_wait_for_no_look(tmp_path):
 ECC = "[rank1]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
 
 
+def test_a_node_that_leaves_the_cluster_keeps_no_other_from_being_excluded(tmp_path):
+    with World(nodes=6) as world, daemon_of(tmp_path, world, mode="act", max_excluded=100,
+                                             fence=["/bin/true", "{node}"]) as daemon:
+        job = world.submit(n_nodes=2, comment="reknit", exclude=["n6"])
+        daemon.until("/v1/jobs", lambda a: [j.get("attempt") for j in a["jobs"]] == [1])
+        lose(world, job, "n2")
+        wait_for(lambda: world.job(job)["exclude"] == ["n6", "n2"], daemon.log)
+        daemon.until("/v1/jobs", lambda a: a["jobs"][0].get("attempt") == 2)
+        with world.lock:
+            del world.nodes["n2"], world.nodes["n6"]
+        guilty = world.job(job)["nodes"][0]
+        lose(world, job, guilty)
+        wait_for(lambda: world.job(job)["exclude"] == [guilty], lambda: (world.job(job), daemon.log()))
+        daemon.until("/v1/jobs", lambda a: a["jobs"][0].get("attempt") == 3)
+        wishes = [u["exclude"] for u in updates(world) if "exclude" in u]
+        assert wishes.count([guilty]) <= 2, wishes  # what nothing can start on is not asked for again
+
+
 def test_what_only_a_restart_can_change_is_kept_and_said(tmp_path):
     with World(nodes=1) as world, daemon_of(tmp_path, world) as daemon:
         before = daemon.until("/v1/health", lambda a: True)["config_hash"]
