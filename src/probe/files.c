@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int make_path(const struct probe *p, char *ret, size_t size, const char *format, va_list ap)
+__attribute__((format(printf, 4, 0))) static int
+make_path(const struct probe *p, char *ret, size_t size, const char *format, va_list ap)
 {
     int head = snprintf(ret, size, "%s", p->root), n;
 

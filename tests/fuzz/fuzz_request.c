@@ -60,6 +60,8 @@ static void check_comment(const struct request *r)
     if (request_text(r, "there", &there, &e) < 0 ||
         comment_merge(there, json_object_get(r->body, "comment"), &merged, &e) < 0)
         return;
+    if (!merged) /* nothing of ours is there, and the comment stays as it is */
+        return;
     all = json_loads(merged, JSON_REJECT_DUPLICATES, NULL);
     assert(merged[0] == '\0' || json_is_object(all));
     json_decref(all);

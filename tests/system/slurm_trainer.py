@@ -155,8 +155,9 @@ class Rank:
         try:
             self.train()
         except Exception:
-            for line in traceback.format_exc().splitlines():
-                print(f"[rank{self.number}]: {line}", file=sys.stderr)
+            # In one write: of several, a step that Slurm ends by force may lose all but the first.
+            sys.stderr.write("".join(f"[rank{self.number}]: {line}\n"
+                                     for line in traceback.format_exc().splitlines()))
             sys.stderr.flush()
             return 1
         return 0
