@@ -44,9 +44,10 @@ struct api_status {
     char unread_job[JOB_NAME_LEN], unread_why[320];
     uint64_t readers_replaced;
     uint64_t journal_bytes;
-    const char *tilt;     /* why nothing is acted on; NULL = it is */
-    const char *config;   /* its file */
-    uint64_t config_hash; /* of all that it says */
+    uint64_t journal_lost; /* entries, as of its start */
+    const char *tilt;      /* why nothing is acted on; NULL = it is */
+    const char *config;    /* its file */
+    uint64_t config_hash;  /* of all that it says */
     struct api_agents {
         bool listening;
         uint32_t connected, gone; /* nodes; gone: were connected once */

@@ -462,6 +462,11 @@ static void fill_bytes(struct sheet *s)
     sample(s, "", NULL, (int64_t)s->s->journal_bytes);
 }
 
+static void fill_lost(struct sheet *s)
+{
+    sample(s, "", NULL, (int64_t)s->s->journal_lost);
+}
+
 static void fill_refused(struct sheet *s)
 {
     sample(s, "", NULL, (int64_t)s->m->refused);
@@ -538,6 +543,8 @@ static const struct family families[] = {
     {"reknit_loop_lag_seconds", "gauge", "How late the loop was last.", fill_lag},
     {"reknit_journal_seq", "gauge", "Number of the newest event.", fill_seq},
     {"reknit_journal_bytes", "gauge", "Size of the journal.", fill_bytes},
+    {"reknit_journal_lost_events", "gauge", "Events that the journal had lost at its opening.",
+     fill_lost},
     {"reknit_events_total", "counter", "Events by kind.", fill_events},
     {"reknit_events_refused_total", "counter", "Events that did not fit the state.", fill_refused},
 };

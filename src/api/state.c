@@ -153,8 +153,9 @@ static void add_for_operators(json_t *v, const struct store *store, const struct
     view_text(v, "config_hash", hash);
     json_object_set_new(v, "loop_lag_us", json_integer(store->loop_lag));
     json_object_set_new(v, "journal",
-                        json_pack("{s:I, s:I}", "bytes", (json_int_t)s->journal_bytes, "seq",
-                                  (json_int_t)store_model(store)->seq));
+                        json_pack("{s:I, s:I, s:I}", "bytes", (json_int_t)s->journal_bytes, "seq",
+                                  (json_int_t)store_model(store)->seq, "lost",
+                                  (json_int_t)s->journal_lost));
 }
 
 void get_health(struct store *store, const struct api_request *r, const struct route_params *p,

@@ -53,3 +53,21 @@ int err_prefix(struct err *e, int code, const char *format, ...)
     make_printable(e);
     return e->code;
 }
+
+int err_suffix(struct err *e, int code, const char *format, ...)
+{
+    char suffix[sizeof(e->text) / 2];
+    size_t n, most;
+    va_list ap;
+
+    if (!e)
+        return code;
+    va_start(ap, format);
+    vsnprintf(suffix, sizeof(suffix), format, ap);
+    va_end(ap);
+    most = sizeof(e->text) - strlen(suffix) - sizeof("; ");
+    n = strnlen(e->text, most);
+    snprintf(e->text + n, sizeof(e->text) - n, "; %s", suffix);
+    make_printable(e);
+    return e->code;
+}

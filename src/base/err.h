@@ -20,4 +20,9 @@ int err_set(struct err *e, int code, const char *format, ...) __attribute__((for
 int err_prefix(struct err *e, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Puts "; suffix" behind the text, which gives way where both are too long: what a person can do.
+ */
+int err_suffix(struct err *e, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 #endif

@@ -109,6 +109,19 @@ static long long number_of(const json_t *j, const char *key)
     return (long long)json_integer_value(json_object_get(j, key));
 }
 
+static void look_at_its_journal(struct doctor *d, const json_t *health)
+{
+    long long lost = number_of(json_object_get(health, "journal"), "lost");
+
+    if (lost > 0)
+        doctor_row(
+            d, DOCTOR_WARN, "its journal",
+            "is its disk sound? See 'A damaged journal' in CLUSTER.md",
+            "%lld entries were lost before it started: a file of it was damaged or removed, or "
+            "the power was cut",
+            lost);
+}
+
 static void look_at_its_readers(struct doctor *d, const json_t *health)
 {
     const json_t *readers = json_object_get(health, "readers");
@@ -136,6 +149,7 @@ static void look_at_its_links(struct doctor *d, const json_t *health)
                    text_of(adapter, "state"));
     else
         doctor_row(d, DOCTOR_OK, "its adapter", NULL, "%s", text_of(adapter, "state"));
+    look_at_its_journal(d, health);
     look_at_its_readers(d, health);
 }
 

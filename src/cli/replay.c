@@ -128,7 +128,7 @@ static int replay_one(const char *given, bool json, bool prefix)
         return EXIT_TROUBLE;
     }
     if (replay(j, result, &e) < 0) {
-        log_error("%s: %s", path, e.text);
+        log_error("%s", e.text);
         return EXIT_TROUBLE;
     }
     if (prefix && !json)

@@ -146,6 +146,7 @@ static void get_status(void *ctx, struct api_status *ret)
         .readers_on_nodes = readers.on_nodes,
         .unread = readers.unread,
         .journal_bytes = journal_bytes(d),
+        .journal_lost = journal_lost(d->journal),
         .tilt = pump_is_tilted(d->pump) ? d->tilt.text : NULL,
         .config = d->config_path,
         .config_hash = d->config_hash,

@@ -206,13 +206,18 @@ static int open_pump(struct daemon *d, struct err *e)
     r = journal_open(path, JOURNAL_WRITE, &d->journal, e);
     if (r >= 0)
         r = journal_use_memory(d->journal, JOURNAL_MIB, e);
-    if (r < 0)
-        return r;
-    if (journal_lost(d->journal) > 0)
+    if (r >= 0 && journal_lost(d->journal) > 0)
         log_warning("%s: %" PRIu64 " entries of the journal are lost: a file of it was damaged or "
-                    "removed, or the power was cut",
+                    "removed, or the power was cut. 'A damaged journal' in CLUSTER.md says what "
+                    "that means",
                     path, journal_lost(d->journal));
-    return pump_new(d->event, d->journal, &pump_handlers, d, &d->pump, e);
+    if (r >= 0)
+        r = pump_new(d->event, d->journal, &pump_handlers, d, &d->pump, e);
+    return r == -EBADMSG ? err_suffix(e, r,
+                                      "nothing is done while it is so. To begin a new one, move "
+                                      "it and what is beside it (" JOURNAL_NAME "-*) away; read "
+                                      "'A damaged journal' in CLUSTER.md first")
+                         : r;
 }
 
 static void start_adapter(struct daemon *d)

@@ -22,6 +22,7 @@ struct thin_last {
 
 struct journal {
     sqlite3 *db;
+    char *path; /* that errors name; NULL while it is being opened, whose caller does */
     sqlite3_stmt *insert;
     uint64_t last_seq;
     uint64_t lost;  /* events that were committed, and are not in it */

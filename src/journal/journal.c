@@ -145,13 +145,20 @@ static const char *db_words(sqlite3 *db)
     }
 }
 
+static int name_it(const struct journal *j, int r, struct err *e)
+{
+    return j->path ? err_prefix(e, r, "%s", j->path) : r;
+}
+
 int journal_error(struct journal *j, struct err *e)
 {
     sqlite3 *db = j->db;
     int error = system_errno(db);
 
-    return err_set(e, error != 0 ? -error : to_errno(sqlite3_extended_errcode(db)), "%s",
-                   db_words(db));
+    return name_it(j,
+                   err_set(e, error != 0 ? -error : to_errno(sqlite3_extended_errcode(db)), "%s",
+                           db_words(db)),
+                   e);
 }
 
 int journal_run(struct journal *j, const char *sql, struct err *e)
@@ -356,6 +363,7 @@ int journal_open(const char *path, enum journal_mode mode, struct journal **ret,
     r = open_all(j, path, mode, e);
     if (r < 0)
         return err_prefix(e, r, "%s", path);
+    j->path = xstrdup(path);
     *ret = TAKE(j);
     return 0;
 }
@@ -369,8 +377,14 @@ struct journal *journal_free(struct journal *j)
     VEC_DONE(&j->kept);
     VEC_DONE(&j->last);
     closep(&j->high_water);
+    free(j->path);
     free(j);
     return NULL;
+}
+
+const char *journal_path(const struct journal *j)
+{
+    return j->path;
 }
 
 bool journal_is_in_place(const struct journal *j)
@@ -574,7 +588,7 @@ static const char *text_column(sqlite3_stmt *s, int i)
     return text ? text : "";
 }
 
-static int decode_row(sqlite3_stmt *s, struct event *ret, struct err *e)
+static int decode_row(const struct journal *j, sqlite3_stmt *s, struct event *ret, struct err *e)
 {
     int64_t attempt = sqlite3_column_int64(s, 5);
     int r;
@@ -592,7 +606,7 @@ static int decode_row(sqlite3_stmt *s, struct event *ret, struct err *e)
         r = codec_decode(text_column(s, 6), ret, e);
     if (r >= 0 && !event_is_sane(ret))
         r = codec_refuse_numbers(e);
-    return r < 0 ? err_prefix(e, r, "event %" PRIu64, ret->seq) : 1;
+    return r < 0 ? err_prefix(e, r, "%s: event %" PRIu64, j->path, ret->seq) : 1;
 }
 
 int journal_next(struct journal_cursor *c, struct event *ret, struct err *e)
@@ -601,7 +615,7 @@ int journal_next(struct journal_cursor *c, struct event *ret, struct err *e)
         return 0;
     switch (sqlite3_step(c->select)) {
     case SQLITE_ROW:
-        return decode_row(c->select, ret, e);
+        return decode_row(c->journal, c->select, ret, e);
     case SQLITE_DONE:
         return 0;
     default:

@@ -17,7 +17,8 @@ enum journal_mode {
     JOURNAL_ASK, /* beside its writer, to look things up: no stock is taken of it */
 };
 
-/* -ENOENT, -EACCES, -ENOSPC, ...; -EBADMSG: no journal; -EPROTO: written by a newer release. */
+/* -ENOENT, -EACCES, -ENOSPC, ...; -EBADMSG: no journal, or a damaged one; -EPROTO: written by a
+ * newer release. The text of each error here and below begins with the name of the file. */
 int journal_open(const char *path, enum journal_mode mode, struct journal **ret, struct err *e);
 struct journal *journal_free(struct journal *j);
 DEFINE_CLEANUP(struct journal *, journal_free);
@@ -26,6 +27,8 @@ DEFINE_CLEANUP(struct journal *, journal_free);
  * Keeps so much of the file in memory, and lets the write-ahead log grow as long before its pages
  * are put in place: a page that changed often meanwhile is written once. */
 int journal_use_memory(struct journal *j, unsigned mib, struct err *e);
+
+const char *journal_path(const struct journal *j);
 
 /* Whether its file still has the name that it was opened by. */
 bool journal_is_in_place(const struct journal *j);

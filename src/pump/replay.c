@@ -90,9 +90,9 @@ int replay(struct journal *j, struct replay_result *ret, struct err *e)
     memset(ret, 0, sizeof(*ret));
     if (journal_lost(j) > 0)
         return err_set(e, -EBADMSG,
-                       "%" PRIu64
+                       "%s: %" PRIu64
                        " of its entries are lost, and only what is whole can be replayed",
-                       journal_lost(j));
+                       journal_path(j), journal_lost(j));
     n = find_thinned(j, ret, e);
     if (n >= 0)
         n = journal_read(j, 0, &cursor, e);

@@ -102,8 +102,12 @@ class Daemon:
     def until(self, path, is_so, uid=0):
         """Asks until it is so: for what the daemon sees at its next look."""
         deadline = time.monotonic() + 30
+        answer = None
         while time.monotonic() < deadline:
-            status, answer = self.ask(path, uid) if self.socket.exists() else (0, None)
+            try:
+                status, answer = self.ask(path, uid)
+            except (FileNotFoundError, ConnectionRefusedError):  # not yet; or of one that was killed
+                status = 0
             if status == 200 and is_so(answer):
                 return answer
             select.select([], [], [], 0.1)

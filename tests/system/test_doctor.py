@@ -319,6 +319,7 @@ def test_what_the_configuration_names_is_not_there(site):
     ({"version": "0.0.9"}, "reknitd", "fail", "of release 0.0.9"),
     ({"tilt": "the clock jumped"}, "reknitd", "fail", "acts on nothing: the clock jumped"),
     ({"frozen": True}, "reknitd", "warn", "is frozen"),
+    ({"journal": {"bytes": 4096, "seq": 9, "lost": 3}}, "its journal", "warn", "3 entries were lost before it started"),
     ({"adapter": {"ok": False, "state": "it hangs"}}, "its adapter", "fail", "it hangs"),
     ({"readers": {"hung": 2}}, "its readers", "warn", "2 hang"),
     ({"readers": {"running": 3, "on_nodes": 2}}, "its readers", "ok", "2 of them on nodes"),
