@@ -184,6 +184,11 @@ static const struct verdict_fact verdicts[] = {
      BLAME_NODE},
 };
 
+/* Of no state: it is pending, or runs again, by then. */
+static const struct verdict_fact requeued = {SCHED_NONE, "scheduler.requeued",
+                                             "it was queued again while it ran", CAUSE_PREEMPTION,
+                                             BLAME_NONE};
+
 /* One of the nodes of the attempt that core follows, "" = not known. */
 static const char *lost_node(const struct translation *t)
 {
@@ -307,6 +312,8 @@ static void leave_behind(struct translation *t)
         return;
     if (t->j->state == JOB_RUNNING && lost_node(t)[0] != '\0')
         emit_fact(t, fact_of(SCHED_NODE_FAIL));
+    else if (t->j->state == JOB_RUNNING && !t->j->attempt.exited)
+        emit_fact(t, &requeued); /* we ask for that only behind a verdict */
     if (!t->j->attempt.exited)
         emit_bare(t, EVENT_ATTEMPT_GONE);
 }

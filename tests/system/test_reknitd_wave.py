@@ -397,6 +397,7 @@ def requeued_by_its_user_while_it_runs(w):
     job.await_step(12)
     w.site.requeue(job.id)
     w.completed(job)
+    w.judged(job.id, "interrupted", "preemption", "wait", "preempted")
     assert w.journal.intents(job.id, "requeue") == []
 
 

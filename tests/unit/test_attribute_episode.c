@@ -359,6 +359,31 @@ static void test_the_schedulers_word_of_a_limit_outlives_later_lines(void **stat
     assert_int_equal(s->in.cause, CAUSE_TIME_LIMIT);
 }
 
+static struct signal fact(struct story *s, const char *id, enum cause cause, const char *text)
+{
+    struct signal x = hit(s, id, ROLE_ROOT, cause, 98);
+
+    x.provenance = PROVENANCE_SCHEDULER;
+    x.layer = LAYER_SCHEDULER;
+    x.line = 0;
+    STR_COPY(x.text, text);
+    return x;
+}
+
+/* No line of a file is behind it; others that have none are others. */
+static void test_what_a_scheduler_says_is_shown_once(void **state)
+{
+    struct story *s = *state;
+    struct signal x = fact(s, "scheduler.preempted", CAUSE_PREEMPTION, "it was preempted");
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    evidence_add(s->e, &x);
+    assert_int_equal(judge(s)->n_evidence, 1);
+    x = fact(s, "scheduler.node_fail", CAUSE_NODE_FAILURE, "n1 failed");
+    evidence_add(s->e, &x);
+    assert_int_equal(judge(s)->n_evidence, 2);
+}
+
 static void test_a_limit_that_only_the_job_speaks_of_is_survived(void **state)
 {
     struct story *s = *state;
@@ -392,6 +417,7 @@ int main(void)
         STORY_TEST(test_taken_down_without_a_failure_is_a_cancel),
         STORY_TEST(test_a_traceback_after_the_last_step_is_a_crash),
         STORY_TEST(test_the_schedulers_word_of_a_limit_outlives_later_lines),
+        STORY_TEST(test_what_a_scheduler_says_is_shown_once),
         STORY_TEST(test_a_limit_that_only_the_job_speaks_of_is_survived),
     };
 

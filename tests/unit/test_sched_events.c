@@ -156,6 +156,25 @@ static void an_attempt_that_no_look_saw_run_is_taken(void **state)
     assert_int_equal(w->told[EVENT_ATTEMPT_EXITED], 1);
 }
 
+static void who_is_queued_again_while_he_runs_has_not_failed(void **state)
+{
+    struct world *w = *state;
+
+    shows(w, "running", 0);
+    shows(w, "pending", 1);
+    assert_int_equal(w->told[EVENT_SIGNAL], 1);
+    assert_int_equal(w->told[EVENT_ATTEMPT_GONE], 1);
+    feed(w, (struct event){.kind = EVENT_LOGS_DRAINED, .attempt = 1});
+    assert_int_equal(job(w)->attempt.incident.class, CLASS_INTERRUPTED);
+    assert_int_equal(job(w)->attempt.incident.cause, CAUSE_PREEMPTION);
+    assert_int_equal(job(w)->attempt.incident.n_evidence, 1);
+    assert_int_equal(job(w)->attempt.decision.action, ACTION_WAIT);
+    shows(w, "running", 1);
+    assert_int_equal(job(w)->attempt.number, 2);
+    assert_int_equal(job(w)->ledger.restarts, 0);
+    assert_int_equal(w->asked, 0);
+}
+
 static void what_failed_after_it_was_let_go_waiting_is_not_caught_up_with(void **state)
 {
     struct world *w = *state;
@@ -276,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_fails_is_taken),
+        TEST(who_is_queued_again_while_he_runs_has_not_failed),
         TEST(where_it_ran_is_known_while_it_waits_again),
         TEST(an_attempt_that_no_look_saw_run_is_taken),
         TEST(what_failed_after_it_was_let_go_waiting_is_not_caught_up_with),

@@ -11,10 +11,22 @@
 #define SYMPTOMS_SHOWN 3
 #define CONFIRMS_SHOWN 3
 
-static bool shown(const struct incident *in, uint32_t file, uint64_t line)
+static bool line_shown(const struct incident *in, uint32_t file, uint64_t line)
 {
     for (uint32_t i = 0; i < in->n_evidence; i++)
         if (in->evidence[i].file == file && in->evidence[i].line == line)
+            return true;
+    return false;
+}
+
+/* What a scheduler, a plugin or an agent says stands in no line of a file. */
+static bool shown(const struct incident *in, const struct signal *s)
+{
+    if (s->line != 0)
+        return line_shown(in, s->file, s->line);
+    for (uint32_t i = 0; i < in->n_evidence; i++)
+        if (in->evidence[i].line == 0 && streq(in->evidence[i].signature, s->signature) &&
+            streq(in->evidence[i].text, s->text))
             return true;
     return false;
 }
@@ -24,7 +36,7 @@ static struct evidence_line *add_line(struct judge *j, uint32_t file, uint64_t l
     struct incident *in = j->in;
     struct evidence_line *l;
 
-    if (in->n_evidence == EVIDENCE_MAX || (line != 0 && shown(in, file, line)))
+    if (in->n_evidence == EVIDENCE_MAX || (line != 0 && line_shown(in, file, line)))
         return NULL;
     l = &in->evidence[in->n_evidence++];
     *l = (struct evidence_line){.file = file, .line = line, .count = 1};
@@ -33,7 +45,7 @@ static struct evidence_line *add_line(struct judge *j, uint32_t file, uint64_t l
 
 static void add_signal(struct judge *j, const struct signal *s, uint64_t count)
 {
-    struct evidence_line *l = add_line(j, s->file, s->line);
+    struct evidence_line *l = shown(j->in, s) ? NULL : add_line(j, s->file, s->line);
 
     if (!l)
         return;
@@ -80,7 +92,7 @@ static bool reads_like_shown(const struct judge *j, const struct hit *h)
     for (size_t i = 0; i < j->n_current; i++) {
         const struct signal *s = &j->current[i]->s;
 
-        if (streq(s->signature, h->s.signature) && shown(j->in, s->file, s->line) &&
+        if (streq(s->signature, h->s.signature) && shown(j->in, s) &&
             fingerprint_template(HASH_INIT, s) == words)
             return true;
     }
@@ -96,7 +108,7 @@ static void add_role(struct judge *j, enum role role, uint32_t most, uint32_t ea
         for (size_t i = 0; i < j->n_current && n < most; i++) {
             const struct hit *h = j->current[i];
 
-            if (h->s.role != role || shown(j->in, h->s.file, h->s.line) ||
+            if (h->s.role != role || shown(j->in, &h->s) ||
                 times_shown(j->in, h->s.signature) >= each || (!again && reads_like_shown(j, h)))
                 continue;
             add_hit(j, h);

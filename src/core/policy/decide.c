@@ -115,7 +115,7 @@ static bool rule_preempted(const struct model *m, const struct job *j, struct de
 {
     if (!j->scheduled || j->attempt.incident.cause != CAUSE_PREEMPTION)
         return false;
-    return WAIT(ret, "preempted", "it was preempted, and that is the scheduler's own business");
+    return WAIT(ret, "preempted", "it was preempted or queued again, and not by Reknit");
 }
 
 /* The end of the time that was asked for is what its user planned with, unless he says otherwise.
