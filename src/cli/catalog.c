@@ -174,7 +174,7 @@ static int run_catalog(int argc, char **argv)
 
 const struct verb verb_catalog = {
     .name = "catalog",
-    .summary = "check the failure catalogue, or explain what it makes of a line",
+    .summary = "check the failure catalogue, or say what it makes of a line",
     .help = "usage: reknit catalog check [--catalog DIR]... [--format text|json]\n"
             "       reknit catalog explain [--catalog DIR]... [--format text|json] [--] LINE\n"
             "       reknit catalog explain [--catalog DIR]... [--format text|json] -\n"

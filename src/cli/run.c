@@ -113,7 +113,7 @@ static int run(int argc, char **argv)
 
 const struct verb verb_run = {
     .name = "run",
-    .summary = "run a command, find out why it failed or hangs; restart or stop",
+    .summary = "run a command, find out why it fails or hangs; restart or stop",
     .help = "usage: reknit run [OPTION]... [--] COMMAND [ARGUMENT]...\n"
             "\n"
             "Runs COMMAND and watches it. Its output passes through unchanged and is kept in\n"

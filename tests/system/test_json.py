@@ -9,6 +9,8 @@ import subprocess
 import time
 
 import pytest
+
+import flight_dumps
 from api_daemon import ALICE, Daemon, as_user
 from fake_adapter import World
 from test_help import page, verbs_of
@@ -31,6 +33,7 @@ CALLS = {
     "nodes": [("", "NodeLedger", False), ("n4", "Node", True), ("resume n4", None, True)],
     "freeze": [("", None, True)],
     "thaw": [("", None, True)],
+    "flight-recorder": [("{dumps}", None, True)],
     "replay": [("mine", None, True), ("mine mine", None, False)],
     "catalog": [("check", None, True), ("explain line", None, True), ("explain -", None, False)],
     "config": [("check", None, False), ("show", None, False), ("check {config}", None, True), ("show {config}", None, True),
@@ -42,7 +45,7 @@ CALLS = {
 FAILURES = {
     "diagnose": "/no/such/file", "run": "--name x -- /no/such/program", "jobs": "--cluster", "explain": "nobody",
     "incidents": "99999", "events": "99999", "review": "", "approve": "99999", "reject": "99999",
-    "mode": "99999 act", "nodes": "resume n1", "freeze": "", "thaw": "", "replay": "nobody", "catalog": "check --catalog /no/such/folder",
+    "mode": "99999 act", "nodes": "resume n1", "freeze": "", "thaw": "", "replay": "nobody", "flight-recorder": "/no/such/folder", "catalog": "check --catalog /no/such/folder",
     "config": "show {log}", "doctor": None, "release-stale": "--config /no/such/file",
 }
 
@@ -53,7 +56,10 @@ def asked(reknit, tmp_path_factory):
     folder = tmp_path_factory.mktemp("json")
     folder.chmod(0o755)
     names = {"log": folder / "train.log", "config": folder / "reknitd.yaml", "policy": folder / "policy.yaml",
-             "other": folder / "other.yaml"}
+             "other": folder / "other.yaml", "dumps": folder / "dumps"}
+    job = flight_dumps.Job(flight_dumps.train(4))
+    job.ranks[2].cpu_stop = 3
+    flight_dumps.write(names["dumps"], job.run())
     names["log"].write_text("step 1: loss 2.0\n[rank0]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n")
     names["policy"].write_text("max_restarts: 3\n")
     with World(nodes=4) as world, World(nodes=1) as unwatched:
