@@ -153,12 +153,22 @@ static json_t *view_ledger(const struct model *m, const struct node_ledger *l, b
     return v;
 }
 
-/* To who sees nothing of it, a node is one that nothing is known of, whether it exists or not. */
+static bool add_ledger(struct store *store, const char *name, json_t *answer)
+{
+    const struct node_ledger *l = nodes_find(&store_model(store)->nodes, name);
+
+    if (l)
+        json_object_set_new(answer, "ledger", view_ledger(store_model(store), l, true));
+    return l;
+}
+
+/* To who sees nothing of it, a node is one that nothing is known of, whether it exists or not;
+ * operators are told when there is none. */
 void get_node(struct store *store, const struct api_request *r, const struct route_params *p,
               struct api_answer *ret)
 {
-    json_t *blamed = json_array(), *node, *answer;
-    const struct node_ledger *l;
+    json_t *blamed = json_array(), *kept_out, *node = NULL, *answer;
+    bool operator= r->asker->is_operator, known;
     struct err e = {0};
 
     if (list_blame(store, r->asker, p->name, blamed, &e) < 0) {
@@ -166,16 +176,22 @@ void get_node(struct store *store, const struct api_request *r, const struct rou
         answer_no_journal(ret, &e);
         return;
     }
-    answer = json_pack("{s:s, s:o, s:O, s:I}", "node", p->name, "kept_out_of",
-                       list_kept_out(store, r->asker, p->name), "blamed_in", blamed, "now_us",
-                       (json_int_t)store_now(store));
-    if (r->asker->is_operator && (l = nodes_find(&store_model(store)->nodes, p->name)))
-        json_object_set_new(answer, "ledger", view_ledger(store_model(store), l, true));
-    if ((r->asker->is_operator || json_array_size(blamed) > 0) &&
-        (node = view_node(store, p->name)))
+    kept_out = list_kept_out(store, r->asker, p->name);
+    known = json_array_size(blamed) + json_array_size(kept_out) > 0;
+    answer = json_pack("{s:s, s:o, s:o, s:I}", "node", p->name, "kept_out_of", kept_out,
+                       "blamed_in", blamed, "now_us", (json_int_t)store_now(store));
+    if (operator&& add_ledger(store, p->name, answer))
+        known = true;
+    if ((operator|| json_array_size(blamed) > 0) && (node = view_node(store, p->name))) {
         json_object_set_new(answer, "scheduler", node);
-    json_decref(blamed);
-    answer_json(ret, 200, answer);
+        known = true;
+    }
+    if (known || !operator) {
+        answer_json(ret, 200, answer);
+        return;
+    }
+    json_decref(answer);
+    answer_error(ret, 404, "the scheduler has no node '%s', and nothing is known of one", p->name);
 }
 
 static json_t *list_stopped(const struct nodes *n)

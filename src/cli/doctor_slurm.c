@@ -211,8 +211,14 @@ static void look_at_jobs(struct talk *t)
     }
     for (size_t i = 0; i < n; i++) {
         const json_t *j = json_array_get(jobs, i);
-        struct job_labels labels = {text_of(j, "partition"), text_of(j, "account"),
-                                    text_of(j, "qos"), text_of(j, "user"), text_of(j, "comment")};
+        struct job_labels labels = {
+            .partition = text_of(j, "partition"),
+            .account = text_of(j, "account"),
+            .qos = text_of(j, "qos"),
+            .user = text_of(j, "user"),
+            .comment = text_of(j, "comment"),
+            .interactive = json_is_false(json_object_get(j, "batch")),
+        };
         struct job_terms terms;
 
         daemon_config_for_job(t->d->config, &labels, &terms);

@@ -282,11 +282,14 @@ static void show_sequel(const struct page *p, const struct story_run *run, size_
     const struct story_attempt *a = &run->attempts.v[i];
     char text[DURATION_TEXT_MAX], span[DURATION_TEXT_MAX];
 
-    if (i + 1 < run->attempts.n)
+    if (i + 1 < run->attempts.n && a->ended == USEC_NEVER)
+        entryf(p, "then", "attempt %" PRIu32 " started; when this one had ended nobody saw",
+               run->attempts.v[i + 1].number);
+    else if (i + 1 < run->attempts.n)
         entryf(p, "then", "attempt %" PRIu32 " started %s after this one had ended",
                run->attempts.v[i + 1].number,
                duration_format(run->attempts.v[i + 1].started - a->ended, text));
-    if (a->span > 0)
+    if (a->span > 0 && a->ended != USEC_NEVER)
         entryf(p, "lost", "%s of its %s produced no step that was kept",
                duration_format(a->span - a->useful, text), duration_format(a->span, span));
     if (a->log[0])
@@ -299,7 +302,7 @@ static void show_span(const struct story_run *run, const struct story_attempt *a
 
     printf("  %s after the start, ", duration_format(a->started - run->began, after));
     if (a->ended == USEC_NEVER)
-        puts("running");
+        puts(a == &run->attempts.v[run->attempts.n - 1] ? "running" : "its end was not seen");
     else if (a->lost)
         printf("for %s, until reknit was killed about %s\n",
                duration_format(a->ended - a->started, lasted), timestamp_format(a->ended, when));

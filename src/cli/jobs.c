@@ -289,6 +289,17 @@ static int take_option(int opt, const char *arg, struct wanted *w, bool *ret_jso
     }
 }
 
+static void say_that_there_are_none(bool local, bool cluster)
+{
+    if (local)
+        puts("no jobs yet: 'reknit run' makes the first");
+    if (cluster)
+        puts("no jobs on the cluster that you may see and Reknit watches: it watches those with\n"
+             "#SBATCH --comment=reknit, and those that its operator's rules opt in. A job that "
+             "runs\n"
+             "already: scontrol update JobId=ID Comment=reknit");
+}
+
 /* Unless it is asked for, a cluster is listed only where there was ever a daemon. */
 static int list_wanted(struct jobs *jobs, const struct wanted *w)
 {
@@ -306,7 +317,7 @@ static int list_wanted(struct jobs *jobs, const struct wanted *w)
     if (cluster)
         r = list_cluster(jobs->json, jobs->rows.n > 0, &n);
     if (jobs->rows.n == 0 && jobs->bad == 0 && n == 0 && r >= 0 && !jobs->json)
-        puts(local ? "no jobs yet: 'reknit run' makes the first" : "no jobs on the cluster");
+        say_that_there_are_none(local, cluster);
     return jobs->bad > 0 || r < 0 ? EXIT_TROUBLE : EXIT_OK;
 }
 

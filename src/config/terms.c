@@ -134,6 +134,15 @@ static const char *whose_word(const struct job_terms *t, enum mode allowed)
     return allowed == MODE_ACT ? "opted in" : "opted in, and more is not allowed";
 }
 
+/* Whatever is said of it. */
+static void keep_from_acting(const struct job_labels *job, struct job_terms *t)
+{
+    if (!job->interactive || t->mode <= MODE_OBSERVE)
+        return;
+    t->mode = MODE_OBSERVE;
+    t->why = "interactive jobs are only observed";
+}
+
 void daemon_config_for_job(const struct daemon_config *c, const struct job_labels *job,
                            struct job_terms *ret)
 {
@@ -155,9 +164,11 @@ void daemon_config_for_job(const struct daemon_config *c, const struct job_label
         ret->mode = MODE_OBSERVE;
     if (!ret->opted_in && !c->watch_all)
         ret->mode = MODE_OFF;
+    keep_from_acting(job, ret);
     ret->policy = daemon_config_policy(c, ask_policy(c, policy, ret))->policy;
     ask_restarts(ret);
     if (ret->comment.continue_after_time_limit >= 0)
         ret->policy.continue_after_time_limit = ret->comment.continue_after_time_limit;
-    ret->why = whose_word(ret, allowed);
+    if (!ret->why)
+        ret->why = whose_word(ret, allowed);
 }

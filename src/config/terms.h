@@ -10,6 +10,7 @@
 /* As the scheduler says; NULL or "" = it says nothing. */
 struct job_labels {
     const char *partition, *account, *qos, *user, *comment;
+    bool interactive; /* nobody else can start it again */
 };
 
 struct job_terms {

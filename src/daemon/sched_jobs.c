@@ -347,7 +347,8 @@ static void set_terms(struct sched_watch *w, struct watched *x)
                                 .account = x->r->account,
                                 .qos = x->r->qos,
                                 .user = x->r->user,
-                                .comment = x->r->comment};
+                                .comment = x->r->comment,
+                                .interactive = !x->r->batch};
 
     daemon_config_for_job(w->d->config, &labels, &x->terms);
 }

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from api_daemon import ALICE, BOB, REKNITD, Connection, Daemon, as_user, wait_for
+from api_daemon import ALICE, BOB, REKNITD, Connection, Daemon, as_user, daemon_of, wait_for
 from fake_adapter import World
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="asks as several users")
@@ -126,11 +126,12 @@ def test_a_journal_that_somebody_locked_is_told_by_a_loop_that_lives(daemon):
     def health():
         return daemon.ask("/v1/health")[1]
 
-    journal = sqlite3.connect(daemon.folder / "state/journal.db", isolation_level=None)
+    path = daemon.folder / "state/journal.db"
+    journal = sqlite3.connect(path, isolation_level=None)
     journal.execute("BEGIN IMMEDIATE")
     assert daemon.ask("/v1/freeze", method="POST")[0] == 200  # something to write
     told = wait_for(lambda: (h := health()).get("tilt") and h, "no tilt")
-    assert told["tilt"] == "the journal cannot be written: another process has locked it" and not told["ok"]
+    assert told["tilt"] == f"the journal cannot be written: {path}: another process has locked it" and not told["ok"]
     assert daemon.ask("/v1/thaw", method="POST")[0] == 503
     journal.execute("ROLLBACK")
     journal.close()
@@ -141,6 +142,14 @@ def test_odd_paths_lead_nowhere(daemon):
     for path in ("/v1/jobs/..%2f..%2fetc%2fpasswd", "/../../etc/passwd", "/v1/jobs/%00", "//v1//jobs", "/v1/jobs/%2e%2e",
                  "/v1/nodes/a%20b", "/v1/decisions/0x10/approve", "/v1/jobs/'%20or%201--"):
         assert daemon.ask(path)[0] == 404, path
+
+
+def test_who_has_no_jobs_is_told_how_to_get_some(reknit, tmp_path):
+    with World(nodes=1) as world, daemon_of(tmp_path, world) as daemon:
+        daemon.until("/v1/health", lambda h: True)
+        env = {**os.environ, "REKNIT_SOCKET": str(daemon.socket), "REKNIT_STATE_DIR": str(tmp_path / "rs")}
+        assert "#SBATCH --comment=reknit" in reknit("jobs", env=env).stdout
+        assert reknit("jobs", "--format", "json", env=env).stdout == ""
 
 
 @pytest.mark.parametrize("count", [100, 500, 3000])

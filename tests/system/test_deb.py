@@ -176,5 +176,9 @@ def test_where_systemd_runs_nothing_is_started_and_what_ran_goes_on(deb, tmp_pat
     assert "systemctl daemon-reload" in first
     assert not [c for c in first if "start" in c]
     assert "systemctl try-restart reknit-spawner.service reknitd.service reknit-agent.service" in root.dpkg("-i", deb)
-    assert root.dpkg("-r", "reknit")[0] == ("systemctl stop reknit-release-stale.timer reknitd.service reknit-spawner.socket "
+    removed = root.dpkg("-r", "reknit")
+    assert removed[0] == ("systemctl stop reknit-release-stale.timer reknitd.service reknit-spawner.socket "
                                              "reknit-spawner.service reknit-agent.service")
+    disabled = next(c for c in removed if "disable" in c)
+    for unit in ("reknit-release-stale.timer", "reknitd.service", "reknit-spawner.socket", "reknit-agent.service"):
+        assert unit in disabled, disabled

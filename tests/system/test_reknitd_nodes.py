@@ -187,6 +187,9 @@ def test_nodes_are_operators_business(site):
         assert status == 403 and "for operators only" in answer["error"], path
     assert site.daemon.ask("/v1/rearm", ALICE, "POST")[0] == 403
     assert "ledger" not in site.daemon.ask("/v1/nodes/n2", uid=ALICE)[1]
+    status, answer = site.daemon.ask("/v1/nodes/n99")
+    assert status == 404 and "has no node 'n99'" in answer["error"]
+    assert site.daemon.ask("/v1/nodes/n99", uid=ALICE)[0] == 200  # as any of which she may not know
 
 
 def test_a_fact_is_evidence_of_the_job_that_runs_there(site):

@@ -432,6 +432,7 @@ def interactive(w):
         srun.kill()
     job = await_true("its record", lambda: next(
         (i for i, j in w.site.jobs().items() if j["name"] == "interactive"), None))
+    assert w.journal.events(job, "mode")[-1].body["mode"] == "observe"
     w.judged(job, "crash", "unknown", "restart")  # its output goes to srun, and is in no file of the job
     w.daemon.await_looks()
     assert w.journal.intents(job) == []

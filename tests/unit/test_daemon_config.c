@@ -588,9 +588,25 @@ static void others_are_left_alone_if_wanted(void **state)
     assert_int_equal(t.mode, MODE_ACT);
 }
 
+static void interactive_jobs_are_only_observed(void **state)
+{
+    _cleanup_(daemon_config_freep) struct daemon_config *c = parse("mode: act\n");
+    struct job_labels job = {.comment = "reknit", .interactive = true};
+    struct job_terms t;
+
+    daemon_config_for_job(c, &job, &t);
+    assert_int_equal(t.mode, MODE_OBSERVE);
+    assert_true(t.opted_in);
+    assert_string_equal(t.why, "interactive jobs are only observed");
+    job.comment = "reknit:off";
+    daemon_config_for_job(c, &job, &t);
+    assert_int_equal(t.mode, MODE_OFF);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(interactive_jobs_are_only_observed),
         cmocka_unit_test(the_shipped_file_is_the_default),
         cmocka_unit_test(the_shipped_file_names_every_key),
         cmocka_unit_test(what_is_written_is_read_again),
