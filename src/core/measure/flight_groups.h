@@ -16,7 +16,8 @@ void flight_group_compare(const struct flight *f, struct flight_group *g);
  * clearly fewer to the culprits. */
 void flight_group_check(const struct flight *f, struct flight_judgement *j, uint32_t group);
 
-/* Who waits for whom: blames those who wait for nobody. */
-void flight_waits_follow(const struct flight *f, struct flight_judgement *j, bool with_p2p);
+/* Who waits for whom: blames those who wait for nobody; strict: and who have nothing open. */
+void flight_waits_follow(const struct flight *f, struct flight_judgement *j, bool with_p2p,
+                         bool strict);
 
 #endif

@@ -223,21 +223,29 @@ static bool is_desync(const struct flight *f, struct flight_judgement *j)
 
 static enum flight_verdict verdict_of(const struct flight *f, const struct flight_judgement *j)
 {
-    bool open = j->idle.n + j->unread.n < f->ranks.n, inside = false;
+    bool open = j->idle.n + j->unread.n < f->ranks.n, whole = !j->unread.n && !j->missing.n;
 
-    VEC_FOREACH (&j->groups, g)
-        inside |= g->inside;
     if (j->culprits.n > 0)
         return FLIGHT_STALL;
+    if (j->inside && whole)
+        return FLIGHT_INSIDE;
     if (j->circle.n > 0)
         return FLIGHT_DEADLOCK;
-    if (!open)
-        return j->unread.n || j->missing.n ? FLIGHT_UNCLEAR : FLIGHT_COMPLETE;
-    return inside && !j->unread.n && !j->missing.n ? FLIGHT_INSIDE : FLIGHT_UNCLEAR;
+    return open || !whole ? FLIGHT_UNCLEAR : FLIGHT_COMPLETE;
 }
 
-/* Messages have no numbers that two ranks share, so what they say counts only as long as it
- * leaves somebody to blame. */
+/* The strictest way first. Messages have no numbers that two ranks share, so what they say counts
+ * only as long as it leaves somebody to blame. */
+static void follow(const struct flight *f, struct flight_judgement *j)
+{
+    for (int strict = 1; strict >= 0; strict--)
+        for (int with_p2p = 1; with_p2p >= 0; with_p2p--) {
+            flight_waits_follow(f, j, with_p2p, strict);
+            if (j->culprits.n > 0 || (j->inside && with_p2p))
+                return;
+        }
+}
+
 void flight_judge(struct flight *f, struct flight_judgement *ret)
 {
     memset(ret, 0, sizeof(*ret));
@@ -249,8 +257,6 @@ void flight_judge(struct flight *f, struct flight_judgement *ret)
         ret->verdict = FLIGHT_DESYNC;
         return;
     }
-    flight_waits_follow(f, ret, true);
-    if (ret->culprits.n == 0)
-        flight_waits_follow(f, ret, false);
+    follow(f, ret);
     ret->verdict = verdict_of(f, ret);
 }

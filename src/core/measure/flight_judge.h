@@ -72,6 +72,7 @@ struct flight_judgement {
     VEC(struct flight_culprit) culprits; /* by rank */
     VEC(struct flight_group) groups;     /* of each: those where ranks stand come first */
     struct intset missing, unread, idle, circle;
+    bool inside;  /* somewhere all have come to a collective, or both to a message */
     bool too_few; /* more than half of the dumps are missing: that proves nothing */
 };
 

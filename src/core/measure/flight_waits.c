@@ -4,11 +4,17 @@
  * unfinished one has the highest number of all its group (the front) waits for those that have
  * not come so far; and one that is still at a lower number is held up by itself, for its peers have
  * finished that one. A rank that others wait for may wait in another group, or for a message:
+ * one that has not asked for what its peers are in waits as long as anything it asked for is open;
+ * one whose GPU lags waits only in what it asked for earlier: the rest is queued behind.
  *
- *   one that has not asked for what its peers are in waits as long as anything it asked for is
- * open; one whose GPU lags waits only in what it asked for earlier: the rest is queued behind.
+ * To blame is who waits for nobody. Those that wait for each other are a circle. And where all of a
+ * group have come to a collective, with nothing before it, what keeps them is the network or one
+ * of their GPUs, which the dumps do not tell apart: then none of them is to blame for being late
+ * elsewhere.
  *
- * To blame is who waits for nobody. Those that wait for each other are a circle. */
+ * Strictly, a rank that has asked for anything that is unfinished may be waiting for its own GPU,
+ * and that for what its peers' GPUs are at; so who has nothing open is blamed before anybody else.
+ */
 
 #include "core/measure/flight_groups.h"
 
@@ -90,6 +96,7 @@ struct edge { /* of a send or receive */
 struct waits {
     const struct flight *f;
     struct flight_judgement *j;
+    bool strict;
     int64_t *since;  /* of each rank: order of the first that it asked for and waits in; NEVER */
     int64_t *open;   /* ... order of the first that is unfinished; NEVER */
     int64_t *begun;  /* ... of the first unfinished one that its GPU has begun; NEVER */
@@ -152,6 +159,7 @@ static void collect_inside(struct waits *w)
 {
     VEC_FOREACH (&w->j->groups, g) {
         g->inside = are_inside(w, g);
+        w->j->inside |= g->inside;
         VEC_FOREACH (&g->ranks, m)
             if (g->inside)
                 w->inside[m->at] = w->explained[m->at] = true;
@@ -204,6 +212,16 @@ static const struct flight_op *other_end(const struct flight *f, const struct fl
     return NULL;
 }
 
+/* Both have come, and neither has anything before it. */
+static void note_meeting(struct waits *w, size_t at, const struct flight_op *op, size_t peer,
+                         const struct flight_op *met)
+{
+    if (op->order > w->open[at] || met->order > w->open[peer])
+        return;
+    w->inside[at] = w->inside[peer] = w->explained[at] = w->explained[peer] = true;
+    w->j->inside = true;
+}
+
 static void collect_message(struct waits *w, uint32_t at, const struct flight_op *op)
 {
     const struct flight_rank *r = &w->f->ranks.v[at];
@@ -213,8 +231,10 @@ static void collect_message(struct waits *w, uint32_t at, const struct flight_op
 
     if (to < 0 || to == r->rank)
         return;
-    if (met && (op->state != FLIGHT_STARTED || met->state == FLIGHT_STARTED || !peer->has_starts))
-        return; /* both have come */
+    if (met && (op->state != FLIGHT_STARTED || met->state == FLIGHT_STARTED || !peer->has_starts)) {
+        note_meeting(w, at, op, (size_t)(peer - w->f->ranks.v), met);
+        return;
+    }
     note_wait(w, at, op->order);
     *VEC_PUSH(&w->edges) =
         (struct edge){.from = at, .to = to, .op = op, .met = met, .place = op->place};
@@ -239,6 +259,12 @@ static void collect_messages(struct waits *w)
 
 /* ---- blame ---- */
 
+/* Whether its program may be waiting for something that it has asked for. */
+static bool is_held(const struct waits *w, size_t at)
+{
+    return w->since[at] != NEVER || w->inside[at] || (w->strict && w->open[at] != NEVER);
+}
+
 static bool is_excused(const struct waits *w, const struct flight_group *g,
                        const struct flight_member *m)
 {
@@ -248,7 +274,7 @@ static bool is_excused(const struct waits *w, const struct flight_group *g,
         return w->since[m->at] < m->first->order || w->begun[m->at] < m->first->order;
     if (m->reason == FLIGHT_GPU)
         return w->since[m->at] < m->first->order;
-    return w->since[m->at] != NEVER || w->inside[m->at];
+    return is_held(w, m->at);
 }
 
 static struct flight_culprit *culprit_of(struct flight_judgement *j, int32_t rank, bool *ret_new)
@@ -323,7 +349,7 @@ static bool is_excused_from(const struct waits *w, size_t at, const struct edge 
         return true;
     if (e->met)
         return w->since[at] < e->met->order || w->begun[at] < e->met->order;
-    return w->since[at] != NEVER || w->inside[at];
+    return is_held(w, at);
 }
 
 /* Who does not take or send a message that somebody waits for, and waits for nothing itself. */
@@ -413,10 +439,10 @@ static void find_circle(struct waits *w)
     }
 }
 
-void flight_waits_follow(const struct flight *f, struct flight_judgement *j, bool with_p2p)
+void flight_waits_follow(const struct flight *f, struct flight_judgement *j, bool with_p2p,
+                         bool strict)
 {
-    _cleanup_(waits_done) struct waits w = {.f = f, .j = j};
-
+    _cleanup_(waits_done) struct waits w = {.f = f, .j = j, .strict = strict};
     size_t n = f->ranks.n ? f->ranks.n : 1;
 
     w.since = xcalloc(n, sizeof(w.since[0]));
@@ -424,12 +450,13 @@ void flight_waits_follow(const struct flight *f, struct flight_judgement *j, boo
     w.begun = xcalloc(n, sizeof(w.begun[0]));
     w.inside = xcalloc(n, sizeof(w.inside[0]));
     w.explained = xcalloc(n, sizeof(w.explained[0]));
+    j->culprits.n = 0;
+    j->inside = false;
     collect_open(&w);
     collect_inside(&w);
     collect_waits(&w);
     if (with_p2p)
         collect_messages(&w);
-    j->culprits.n = 0;
     blame_groups(&w);
     blame_messages(&w);
     find_circle(&w);
