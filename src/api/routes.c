@@ -115,7 +115,10 @@ bool answer_found(struct store *store, const struct api_request *r, const char *
     int error = store_find_job(store, r->asker, name, ret, &e);
 
     if (error == -ENOENT)
-        answer_error(a, 404, "there is no job '%s'", name);
+        answer_error(a, 404,
+                     "there is no job '%s' that you may see and Reknit watches or remembers; "
+                     "'#SBATCH --comment=reknit' opts a job in",
+                     name);
     else if (error < 0)
         answer_no_journal(a, &e);
     return error >= 0;

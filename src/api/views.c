@@ -167,6 +167,17 @@ static bool was_observed(const struct job *j)
     return j->attempt.decision.mode <= MODE_OBSERVE && j->sched.mode > MODE_OBSERVE;
 }
 
+static json_t *view_answer(const struct job *j)
+{
+    json_t *v = json_object();
+
+    view_number(v, "decision", (int64_t)j->sched.answer.of, 0);
+    json_object_set_new(v, "approved", json_boolean(j->sched.answer.approved));
+    view_text(v, "who", j->sched.answer.who);
+    view_time(v, "time_us", j->sched.answer.at);
+    return v;
+}
+
 static json_t *view_last_decision(const struct store *store, const struct job *j)
 {
     const struct model *m = store_model(store);
@@ -203,6 +214,8 @@ static void add_attempt(json_t *v, const struct store *store, const struct job *
         json_object_set_new(v, "incident", view_incident(&a->incident, false));
     if (a->decision.action != ACTION_NONE)
         json_object_set_new(v, "decision", view_last_decision(store, j));
+    if (j->sched.answer.of > 0)
+        json_object_set_new(v, "answer", view_answer(j));
 }
 
 static json_t *view_kept_out(const struct model *m, const struct job *j)

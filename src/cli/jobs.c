@@ -294,10 +294,9 @@ static void say_that_there_are_none(bool local, bool cluster)
     if (local)
         puts("no jobs yet: 'reknit run' makes the first");
     if (cluster)
-        puts("no jobs on the cluster that you may see and Reknit watches: it watches those with\n"
-             "#SBATCH --comment=reknit, and those that its operator's rules opt in. A job that "
-             "runs\n"
-             "already: scontrol update JobId=ID Comment=reknit");
+        puts("no jobs on the cluster yet that you may see. A job is opted in by\n"
+             "#SBATCH --comment=reknit or an operator's rule; one that runs already, by\n"
+             "scontrol update JobId=ID Comment=reknit");
 }
 
 /* Unless it is asked for, a cluster is listed only where there was ever a daemon. */

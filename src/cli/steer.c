@@ -81,11 +81,31 @@ static int list_proposals(struct answer_options *o)
     return EXIT_OK;
 }
 
-/* The decision of the job, which must be the one that was meant. */
-static int check_decision(const json_t *d, const char *key, int64_t wanted, struct err *e)
+/* Somebody was sooner; what has become of the job since. */
+static int say_answered(const json_t *job, const char *key, struct err *e)
 {
-    int64_t seq = cluster_number(d, "seq", 0);
+    const json_t *a = json_object_get(job, "answer");
+    char at[TIMESTAMP_TEXT_MAX];
 
+    return err_set(e, -EALREADY,
+                   "decision %" PRId64 " of job %s was %s already, by %s at %s; the job is %s now, "
+                   "and the scheduler says %s",
+                   cluster_number(a, "decision", 0), key,
+                   json_is_true(json_object_get(a, "approved")) ? "approved" : "rejected",
+                   cluster_text(a, "who"), timestamp_format(cluster_number(a, "time_us", 0), at),
+                   cluster_text(job, "phase"), cluster_text(job, "state"));
+}
+
+/* The decision of the job, which must be the one that was meant. */
+static int check_decision(const json_t *job, const char *key, int64_t wanted, struct err *e)
+{
+    const json_t *d = json_object_get(job, "decision");
+    int64_t seq = cluster_number(d, "seq", 0),
+            answered = cluster_number(json_object_get(job, "answer"), "decision", 0);
+    bool open = streq(cluster_text(d, "proposal"), "open");
+
+    if (answered > 0 && !open && (wanted == 0 || wanted == answered))
+        return say_answered(job, key, e);
     if (seq == 0)
         return err_set(e, -ENOENT, "nothing is decided about job %s", key);
     if (wanted != 0 && wanted != seq)
@@ -110,7 +130,7 @@ static int find_decision(const char *job, int64_t wanted, int64_t *ret_seq, char
     d = json_object_get(v, "decision");
     *ret_seq = cluster_number(d, "seq", 0);
     str_copy(ret_key, size, cluster_text(v, "key"));
-    r = check_decision(d, ret_key, wanted, e);
+    r = check_decision(v, ret_key, wanted, e);
     json_decref(v);
     return r;
 }

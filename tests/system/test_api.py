@@ -249,7 +249,10 @@ def test_the_verbs_ask_it(daemon, reknit, tmp_path):
     assert "it waits for approval" in said and f"reknit approve {job['key']}" in said
     assert reknit("approve", "--decision", 1, job["id"], env=env).returncode == 1
     assert "approved" in reknit("approve", job["id"], env=env).stdout
-    assert reknit("reject", job["id"], env=env).returncode == 1
+    for verb in ("approve", "reject"):
+        again = reknit(verb, job["id"], env=env)
+        assert again.returncode == 1 and "was approved already, by root at 20" in again.stderr, again.stderr
+    assert "opts a job in" in reknit("explain", 4711, env=env).stderr
     for verb in (["approve", ""], ["mode", "", "act"], ["explain", "--cluster", ""], ["approve", "../health"]):
         done = reknit(*verb, env=env)
         assert done.returncode == 1 and "is no job: a number (4242, 25_3)" in done.stderr, verb

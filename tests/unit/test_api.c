@@ -381,8 +381,14 @@ static void what_is_not_seen_is_as_if_it_were_not(void **state)
     ask_with(w, &bob, "POST", "/v1/jobs/7/mode", "{\"mode\":\"off\"}", NULL, &b);
     assert_int_equal(a.status, 404);
     assert_int_equal(b.status, 404);
-    assert_string_equal(a.text, "{\"error\":\"there is no job '1'\"}");
-    assert_string_equal(b.text, "{\"error\":\"there is no job '7'\"}");
+    assert_string_equal(
+        a.text,
+        "{\"error\":\"there is no job '1' that you may see and Reknit watches or remembers; "
+        "'#SBATCH --comment=reknit' opts a job in\"}");
+    assert_string_equal(
+        b.text,
+        "{\"error\":\"there is no job '7' that you may see and Reknit watches or remembers; "
+        "'#SBATCH --comment=reknit' opts a job in\"}");
 }
 
 static void a_job_of_root_is_nobody_elses(void **state)

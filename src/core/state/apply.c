@@ -353,6 +353,10 @@ static bool apply_answer(const struct model *m, struct job *j, const struct requ
         return false;
     j->sched.approved = r->request == REQUEST_APPROVE;
     j->sched.rejected = r->request == REQUEST_REJECT;
+    j->sched.answer.of = r->of;
+    j->sched.answer.approved = j->sched.approved;
+    j->sched.answer.at = m->now;
+    STR_COPY(j->sched.answer.who, r->who);
     return true;
 }
 

@@ -208,6 +208,12 @@ struct sched {
     uint64_t decision; /* its seq */
     bool of_verdict;   /* not of what became of an earlier one */
     bool approved, rejected;
+    struct {
+        uint64_t of; /* seq of a decision; 0 = nobody has */
+        bool approved;
+        usec_t at;
+        char who[64];
+    } answer; /* what a person said last of a proposal */
     bool requeue_asked;
     usec_t requeue_answered_at; /* USEC_NEVER = it was not */
     bool requeue_refused;       /* the one before, too: wait a while */
