@@ -45,7 +45,9 @@ struct appraise_job {
     enum incident_class class; /* the last verdict about it */
     enum cause cause;
     char fingerprint[17];
-    size_t last; /* number of its latest case + 1; 0 = none */
+    uint32_t n_blamed;
+    char blamed[APPRAISE_NODES_MAX][NODE_NAME_LEN]; /* by that verdict */
+    size_t last;                                    /* number of its latest case + 1; 0 = none */
 };
 
 void appraise_done(struct appraise *a)
@@ -100,11 +102,21 @@ static void settle(struct appraisal *c, enum aftermath after, usec_t at)
 
 /* Cases */
 
-static void copy_nodes(struct appraisal *c, const struct decision_facts *d)
+static bool is_blamed(const struct appraise_job *j, const char *node)
 {
-    c->n_nodes = d->n_nodes < APPRAISE_NODES_MAX ? d->n_nodes : APPRAISE_NODES_MAX;
-    for (uint32_t i = 0; i < c->n_nodes; i++)
-        STR_COPY(c->nodes[i], d->nodes[i]);
+    for (uint32_t i = 0; i < j->n_blamed; i++)
+        if (streq(j->blamed[i], node))
+            return true;
+    return false;
+}
+
+/* A decision lists those, too, that an earlier one keeps out still. */
+static void copy_nodes(struct appraisal *c, const struct appraise_job *j,
+                       const struct decision_facts *d)
+{
+    for (uint32_t i = 0; i < d->n_nodes && c->n_nodes < APPRAISE_NODES_MAX; i++)
+        if (is_blamed(j, d->nodes[i]))
+            STR_COPY(c->nodes[c->n_nodes++], d->nodes[i]);
 }
 
 static bool is_compared(enum action action)
@@ -148,7 +160,7 @@ static void take_decision(struct appraise *a, const struct event *e)
     STR_COPY(c->job, e->job);
     STR_COPY(c->rule, e->decision.rule);
     STR_COPY(c->fingerprint, j->fingerprint);
-    copy_nodes(c, &e->decision);
+    copy_nodes(c, j, &e->decision);
 }
 
 static void take_verdict(struct appraise *a, const struct event *e)
@@ -158,6 +170,9 @@ static void take_verdict(struct appraise *a, const struct event *e)
     j->class = e->incident.class;
     j->cause = e->incident.cause;
     STR_COPY(j->fingerprint, e->incident.fingerprint);
+    j->n_blamed = 0;
+    for (uint32_t i = 0; i < e->incident.culprits.n_nodes && i < APPRAISE_NODES_MAX; i++)
+        STR_COPY(j->blamed[j->n_blamed++], e->incident.culprits.nodes[i]);
 }
 
 /* What Reknit did itself */

@@ -64,7 +64,7 @@ struct appraisal {
     enum mode mode;
     char rule[48];
     uint32_t n_nodes;
-    char nodes[APPRAISE_NODES_MAX][NODE_NAME_LEN]; /* that the job was to be kept away from */
+    char nodes[APPRAISE_NODES_MAX][NODE_NAME_LEN]; /* blamed: kept out from then on */
     uint32_t taken_out[APPRAISE_NODES_MAX]; /* ... 1 + which of the words takes it out; 0 = none */
     enum incident_class class;
     enum cause cause;

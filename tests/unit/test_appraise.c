@@ -368,6 +368,32 @@ static void test_a_later_decision_replaces(void **state)
     check(&b, DAY, AFTER_LEFT, AGREEMENT_YES);
 }
 
+/* A decision also lists the nodes that an earlier one keeps out still. */
+static void test_only_who_is_blamed_counts(void **state)
+{
+    struct book b;
+    struct event *e;
+
+    failed(&b, ACTION_STOP);
+    for (uint32_t attempt = 2; attempt <= 3; attempt++) {
+        e = next(&b, EVENT_VERDICT, attempt);
+        e->incident.class = CLASS_CRASH;
+        e->incident.cause = attempt == 2 ? CAUSE_GPU_HARDWARE : CAUSE_NETWORK;
+        if (attempt == 2)
+            STR_COPY(e->incident.culprits.nodes[e->incident.culprits.n_nodes++], "n1");
+        appraise_add(&b.a, e);
+        e = next(&b, EVENT_DECISION, attempt);
+        e->decision.action = ACTION_RESTART_EXCLUDING;
+        STR_COPY(e->decision.nodes[e->decision.n_nodes++], "n1");
+        appraise_add(&b.a, e);
+    }
+    assert_int_equal(b.a.cases.n, 3);
+    assert_int_equal(b.a.cases.v[1].n_nodes, 1);
+    assert_string_equal(b.a.cases.v[1].nodes[0], "n1");
+    assert_int_equal(b.a.cases.v[2].n_nodes, 0);
+    appraise_done(&b.a);
+}
+
 static void test_counts(void **state)
 {
     struct book b = {.now = 1000 * S};
@@ -424,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_answered),
         cmocka_unit_test(test_a_stop_and_a_new_submission),
         cmocka_unit_test(test_a_later_decision_replaces),
+        cmocka_unit_test(test_only_who_is_blamed_counts),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_words),
     };

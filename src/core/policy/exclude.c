@@ -208,9 +208,9 @@ static void exclude_node(const struct model *m, const struct job *j, const char 
                      node);
     } else if (!has_share_left(m, d, node)) {
         decision_add(d,
-                     "; so many nodes are kept out of jobs already (max_excluded) that %.64s stays "
-                     "in: look at it",
-                     node);
+                     "; %u nodes are kept out of jobs already, as many as max_excluded allows, so "
+                     "%.64s stays in: look at it, drain it, or raise max_excluded",
+                     m->brakes.max_excluded, node);
     } else {
         list_node(d, node);
         d->action = ACTION_RESTART_EXCLUDING;
