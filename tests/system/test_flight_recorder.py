@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import pickle
+import random
 import resource
 import subprocess
 
@@ -191,6 +192,54 @@ def test_all_inside_is_nobodys_fault(tmp_path):
         stop_gpu(job, r, "ALL", 4)
     what, who = verdict(fd.write(tmp_path / "d", job.run(), starts=False))
     assert (what, who) == ("inside", {})
+
+
+def test_a_gpu_that_never_begins_is_nobodys_where_starts_are_not_recorded(tmp_path):
+    """Its peers' programs are late elsewhere, too: they wait for their own GPUs."""
+    job = fd.Job(fd.train(8, 1, 4))
+    stop_gpu(job, 3, "DP", 2)
+    assert verdict(fd.write(tmp_path / "d", job.run(), starts=False)) == ("inside", {})
+
+
+JOBS = [(4, 1, 1), (8, 2, 1), (8, 1, 4), (8, 2, 2), (16, 2, 4), (16, 4, 2), (24, 2, 3), (12, 1, 3), (6, 3, 1)]
+WAYS = [{}, {"aside": True}, {"apart": True}, {"batch": True}, {"aside": True, "batch": True}]
+WRITTEN = [{}, {"form": "json"}, {"active_only": True}, {"starts": False}, {"active_only": True, "starts": False},
+           {"renumber": True}]
+
+
+def any_fault(seed, monkeypatch):
+    """A job with a fault, the ranks at fault, those without dump, how dumps are written."""
+    chance = random.Random(seed)
+    monkeypatch.setattr(fd, "DEPTH", chance.choice([1, 2, 3, 6, 12, 30]))
+    job = fd.Job(fd.train(*chance.choice(JOBS), steps=6, **chance.choice(WAYS)))
+    rank = chance.choice(list(job.ranks))
+    r, fault = job.ranks[rank], chance.choice(["cpu", "gpu", "missing", "two", "desync", "blind"])
+    at, truth, without = chance.randrange(2, len(r.program) - 1), {rank}, []
+    if fault == "gpu":
+        r.gpu_stop = at
+    elif fault == "desync":
+        at = chance.choice([i for i, op in enumerate(r.program) if op.peer is None and len(op.group) > 2])
+        r.program[at] = dataclasses.replace(r.program[at], size=3)
+    else:
+        r.cpu_stop = at
+    if fault == "missing":
+        without = [rank]
+    elif fault == "two":
+        other = chance.choice([x for x in job.ranks if x != rank])
+        job.ranks[other].cpu_stop = min(at + 1, len(job.ranks[other].program) - 1)
+        truth.add(other)
+    elif fault == "blind":
+        r.blind = max(0, at - 3)
+    return fault, job.run(), truth, without, chance.choice(WRITTEN)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_whatever_goes_wrong_nobody_else_is_blamed(tmp_path, monkeypatch, seed):
+    fault, job, truth, without, how = any_fault(seed, monkeypatch)
+    _, who = verdict(fd.write(tmp_path / "d", job, without=without, **how))
+    assert set(who) <= truth, f"{fault} {how}"
+    if fault in ("cpu", "missing") or (fault == "gpu" and how.get("starts", True)):
+        assert set(who) == truth, f"{fault} {how}"
 
 
 # ---- what is no dump ----

@@ -168,8 +168,10 @@ static void spread_batch(struct flight_op *ops, size_t n)
 
     for (size_t i = 0; i < n; i++)
         batch = ops[i].batch ? &ops[i] : batch;
-    for (size_t i = 0; batch && i < n; i++)
+    for (size_t i = 0; batch && i < n; i++) {
         ops[i].state = batch->state;
+        ops[i].order = ops[0].order;
+    }
 }
 
 /* Whether sends and receives of this place have numbers of their own, which its status then mixes

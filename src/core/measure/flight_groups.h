@@ -20,4 +20,7 @@ void flight_group_check(const struct flight *f, struct flight_judgement *j, uint
 void flight_waits_follow(const struct flight *f, struct flight_judgement *j, bool with_p2p,
                          bool strict);
 
+/* Ranks that wait for each other in collectives, in a circle. */
+void flight_waits_circle(const struct flight *f, struct flight_judgement *j);
+
 #endif

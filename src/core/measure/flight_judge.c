@@ -234,16 +234,21 @@ static enum flight_verdict verdict_of(const struct flight *f, const struct fligh
     return open || !whole ? FLIGHT_UNCLEAR : FLIGHT_COMPLETE;
 }
 
-/* The strictest way first. Messages have no numbers that two ranks share, so what they say counts
- * only as long as it leaves somebody to blame. */
+/* The strictest way first. Messages have no numbers that two ranks share, so what they say of who
+ * waits may be wrong, and then it excuses everybody; but late ranks alone, without what they say,
+ * prove something only of ranks that have nothing open. */
 static void follow(const struct flight *f, struct flight_judgement *j)
 {
-    for (int strict = 1; strict >= 0; strict--)
-        for (int with_p2p = 1; with_p2p >= 0; with_p2p--) {
-            flight_waits_follow(f, j, with_p2p, strict);
-            if (j->culprits.n > 0 || (j->inside && with_p2p))
-                return;
-        }
+    static const struct {
+        bool with_p2p, strict;
+    } ways[] = {{true, true}, {false, true}, {true, false}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+        flight_waits_follow(f, j, ways[i].with_p2p, ways[i].strict);
+        if (j->culprits.n > 0 || (j->inside && ways[i].with_p2p))
+            return;
+    }
+    flight_waits_circle(f, j);
 }
 
 void flight_judge(struct flight *f, struct flight_judgement *ret)

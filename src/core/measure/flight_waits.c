@@ -20,8 +20,6 @@
 
 #include "base/cleanup.h"
 
-#include <assert.h>
-
 /* ---- one group ---- */
 
 static void stand_of(const struct flight_group *g, struct flight_member *m, const struct flight *f)
@@ -97,11 +95,11 @@ struct waits {
     const struct flight *f;
     struct flight_judgement *j;
     bool strict;
-    int64_t *since;  /* of each rank: order of the first that it asked for and waits in; NEVER */
-    int64_t *open;   /* ... order of the first that is unfinished; NEVER */
-    int64_t *begun;  /* ... of the first unfinished one that its GPU has begun; NEVER */
-    bool *inside;    /* ... whether it is in a collective that all have come to */
-    bool *explained; /* of each rank: who it waits for leads to one that is blamed */
+    int64_t *since; /* of each rank: order of the first that it asked for and waits in; NEVER */
+    int64_t *open;  /* ... order of the first that is unfinished; NEVER */
+    int64_t *begun; /* ... of the first unfinished one that its GPU has begun; NEVER */
+    bool *inside;   /* ... whether it is in a collective that all have come to */
+    bool *circle;   /* ... whether it waits and is waited for; of flight_waits_circle() */
     VEC(struct edge) edges;
 };
 
@@ -111,7 +109,7 @@ static void waits_done(struct waits *w)
     free(w->open);
     free(w->begun);
     free(w->inside);
-    free(w->explained);
+    free(w->circle);
     VEC_DONE(&w->edges);
 }
 
@@ -162,7 +160,7 @@ static void collect_inside(struct waits *w)
         w->j->inside |= g->inside;
         VEC_FOREACH (&g->ranks, m)
             if (g->inside)
-                w->inside[m->at] = w->explained[m->at] = true;
+                w->inside[m->at] = true;
     }
 }
 
@@ -218,7 +216,7 @@ static void note_meeting(struct waits *w, size_t at, const struct flight_op *op,
 {
     if (op->order > w->open[at] || met->order > w->open[peer])
         return;
-    w->inside[at] = w->inside[peer] = w->explained[at] = w->explained[peer] = true;
+    w->inside[at] = w->inside[peer] = true;
     w->j->inside = true;
 }
 
@@ -376,88 +374,89 @@ static void blame_messages(struct waits *w)
 
 /* ---- circles ---- */
 
-static bool is_blamed(const struct flight_judgement *j, int32_t rank)
+/* Of those that wait in the group, whether one is in the set; of those behind. */
+static bool has_in(const struct waits *w, const struct flight_group *g, bool behind)
 {
-    size_t i = VEC_BISECT(&j->culprits, c, c->rank < rank);
-
-    return i < j->culprits.n && j->culprits.v[i].rank == rank;
-}
-
-/* Whether whom it waits for is a rank that is blamed, or untold, or waits for one that is. */
-static bool ends_somewhere(const struct waits *w, const struct flight_member *m)
-{
-    return m->stand == FLIGHT_UNTOLD || m->at == FLIGHT_NONE || is_blamed(w->j, m->rank) ||
-           w->explained[m->at];
-}
-
-static bool explain_group(struct waits *w, struct flight_group *g)
-{
-    bool ends = false, changed = false;
-
     VEC_FOREACH (&g->ranks, m)
-        ends |= (m->stand == FLIGHT_BEHIND || m->stand == FLIGHT_UNTOLD) && ends_somewhere(w, m);
-    VEC_FOREACH (&g->ranks, m)
-        if (ends && m->at != FLIGHT_NONE && !w->explained[m->at] &&
-            (m->stand == FLIGHT_WAITS || waits_below_front(g, m)))
-            changed = w->explained[m->at] = true;
-    return changed;
+        if (m->at != FLIGHT_NONE && w->circle[m->at] &&
+            (behind ? m->stand == FLIGHT_BEHIND
+                    : m->stand == FLIGHT_WAITS || waits_below_front(g, m)))
+            return true;
+    return false;
 }
 
-static bool explain_message(struct waits *w, const struct edge *e)
+/* Marks whoever waits for somebody of the set, and whom somebody of the set waits for. */
+static void mark_ends(const struct waits *w, bool *waits, bool *behind)
 {
-    const struct flight_rank *r = flight_find_rank(w->f, e->to);
+    VEC_FOREACH (&w->j->groups, g) {
+        bool to = g->front >= 0 && has_in(w, g, true), from = g->front >= 0 && has_in(w, g, false);
 
-    if (w->explained[e->from] ||
-        (r && !r->unread && !is_blamed(w->j, e->to) && !w->explained[r - w->f->ranks.v]))
-        return false;
-    return w->explained[e->from] = true;
+        VEC_FOREACH (&g->ranks, m) {
+            if (m->at == FLIGHT_NONE)
+                continue;
+            waits[m->at] |= to && (m->stand == FLIGHT_WAITS || waits_below_front(g, m));
+            behind[m->at] |= from && m->stand == FLIGHT_BEHIND;
+        }
+    }
 }
 
+/* Ranks that wait, less those that wait for nobody of the rest, or that nobody of the rest waits
+ * for, until all of the rest do both: what is left holds a circle. */
 static void find_circle(struct waits *w)
 {
+    size_t n = w->f->ranks.n;
+    _cleanup_(freep) bool *ends = xcalloc(2 * n + 1, sizeof(ends[0]));
     bool changed;
 
+    for (size_t i = 0; i < n; i++)
+        w->circle[i] = w->since[i] != NEVER;
     do {
         changed = false;
-        VEC_FOREACH (&w->j->groups, g)
-            if (g->front >= 0)
-                changed |= explain_group(w, g);
-        VEC_FOREACH (&w->edges, e)
-            changed |= explain_message(w, e);
+        memset(ends, 0, 2 * n * sizeof(ends[0]));
+        mark_ends(w, ends, ends + n);
+        for (size_t i = 0; i < n; i++)
+            if (w->circle[i] && !(ends[i] && ends[n + i])) {
+                w->circle[i] = false;
+                changed = true;
+            }
     } while (changed);
-    intset_clear(&w->j->circle);
-    VEC_FOREACH (&w->j->groups, g)
-        VEC_FOREACH (&g->ranks, m)
-            if (g->front >= 0 && m->stand == FLIGHT_BEHIND && m->at != FLIGHT_NONE &&
-                !is_blamed(w->j, m->rank) && !w->explained[m->at])
-                intset_add(&w->j->circle, m->rank);
-    VEC_FOREACH (&w->edges, e) {
-        const struct flight_rank *r = flight_find_rank(w->f, e->to);
+    for (size_t i = 0; i < n; i++)
+        if (w->circle[i])
+            intset_add(&w->j->circle, w->f->ranks.v[i].rank);
+}
 
-        if (r && !r->unread && !is_blamed(w->j, e->to) && !w->explained[r - w->f->ranks.v])
-            intset_add(&w->j->circle, e->to);
-    }
+static void waits_init(struct waits *w)
+{
+    size_t n = w->f->ranks.n ? w->f->ranks.n : 1;
+
+    w->since = xcalloc(n, sizeof(w->since[0]));
+    w->open = xcalloc(n, sizeof(w->open[0]));
+    w->begun = xcalloc(n, sizeof(w->begun[0]));
+    w->inside = xcalloc(n, sizeof(w->inside[0]));
+    w->circle = xcalloc(n, sizeof(w->circle[0]));
+    collect_open(w);
+    collect_waits(w);
 }
 
 void flight_waits_follow(const struct flight *f, struct flight_judgement *j, bool with_p2p,
                          bool strict)
 {
     _cleanup_(waits_done) struct waits w = {.f = f, .j = j, .strict = strict};
-    size_t n = f->ranks.n ? f->ranks.n : 1;
 
-    w.since = xcalloc(n, sizeof(w.since[0]));
-    w.open = xcalloc(n, sizeof(w.open[0]));
-    w.begun = xcalloc(n, sizeof(w.begun[0]));
-    w.inside = xcalloc(n, sizeof(w.inside[0]));
-    w.explained = xcalloc(n, sizeof(w.explained[0]));
     j->culprits.n = 0;
     j->inside = false;
-    collect_open(&w);
+    waits_init(&w);
     collect_inside(&w);
-    collect_waits(&w);
     if (with_p2p)
         collect_messages(&w);
     blame_groups(&w);
     blame_messages(&w);
+}
+
+void flight_waits_circle(const struct flight *f, struct flight_judgement *j)
+{
+    _cleanup_(waits_done) struct waits w = {.f = f, .j = j};
+
+    waits_init(&w);
     find_circle(&w);
 }
