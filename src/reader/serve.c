@@ -50,13 +50,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES ((size_t)4 << 20) /* marks of 2048 files, paths of some KiB */
-#define OWED_MAX       ((size_t)16 << 20)
-#define OWED_PAUSE     ((size_t)1 << 20)
-#define JOBS_MAX       4096
-#define FILES_MAX      16384
-#define TURN_US        (250 * USEC_PER_MSEC)
-#define AWAKE_MAX      1024 /* scanners, of some ten KiB each, and more where lines are long */
+#define OWED_MAX   (2 * LINES_OF_READER_MAX)
+#define OWED_PAUSE ((size_t)1 << 20)
+#define JOBS_MAX   4096
+#define FILES_MAX  16384
+#define TURN_US    (250 * USEC_PER_MSEC)
+#define AWAKE_MAX  1024 /* scanners, of some ten KiB each, and more where lines are long */
 
 struct server {
     sd_event *event;
@@ -580,7 +579,8 @@ static void on_closed(void *ctx)
 
 static int start(struct server *s, int in, int out)
 {
-    static const struct lines_options options = {.line_max = LINE_MAX_BYTES, .owed_max = OWED_MAX};
+    static const struct lines_options options = {.line_max = LINES_OF_READER_MAX,
+                                                 .owed_max = OWED_MAX};
     static const struct lines_handlers lines_handlers = {
         .object = on_request, .bad = on_bad, .relieved = on_relieved, .closed = on_closed};
     static const struct notice_handlers notice_handlers = {.changed = on_changed,

@@ -6,6 +6,7 @@
 #include "source/reader_process.h"
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "base/timer.h"
 #include "core/model/signal.h"
@@ -16,7 +17,6 @@
 #define BACKOFF_MAX     USEC_PER_MIN
 #define STEADY_AFTER    USEC_PER_MIN /* having run so long, it is replaced at once again */
 #define START_PATIENCE  USEC_PER_MIN
-#define LINE_BYTES_MAX  ((size_t)4 << 20)
 #define OWED_BYTES_MAX  ((size_t)64 << 20)
 
 enum state { STATE_WAITING, STATE_STARTING, STATE_RUNNING };
@@ -27,6 +27,7 @@ struct reader_process {
     struct reader_process_handlers handlers;
     void *ctx;
     enum state state;
+    uint64_t bad; /* lines of it that were left out */
     char node[NODE_NAME_LEN];
     struct child *child;
     struct node_reader *remote; /* until it has started, or failed to */
@@ -82,6 +83,15 @@ static void on_object(void *ctx, const json_t *j)
         p->handlers.said(p->ctx, j);
 }
 
+/* It is not what it should be, or speaks another language: what it meant is not known. */
+static void on_bad(void *ctx, const char *text)
+{
+    struct reader_process *p = ctx;
+
+    if (p->bad++ == 0)
+        log_warning("a reader of user %u said what cannot be understood: %s", p->config.uid, text);
+}
+
 static void on_closed(void *ctx)
 {
     struct reader_process *p = ctx;
@@ -95,9 +105,10 @@ static void on_closed(void *ctx)
 
 static void on_started(void *ctx, int fd)
 {
-    static const struct lines_options options = {.line_max = LINE_BYTES_MAX,
+    static const struct lines_options options = {.line_max = LINES_OF_READER_MAX,
                                                  .owed_max = OWED_BYTES_MAX};
-    static const struct lines_handlers handlers = {.object = on_object, .closed = on_closed};
+    static const struct lines_handlers handlers = {
+        .object = on_object, .bad = on_bad, .closed = on_closed};
     struct reader_process *p = ctx;
 
     p->remote = NULL; /* if it was, the socket is all there is of it */

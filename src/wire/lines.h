@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <systemd/sd-event.h>
 
+/* Between reknitd and a reader: the marks of 2048 files whose paths are as long as paths can be. */
+#define LINES_OF_READER_MAX ((size_t)16 << 20)
+
 struct lines_options {
     size_t line_max; /* bytes; a longer line is bad */
     size_t owed_max; /* bytes that wait for the far side; with more, lines_send() refuses */

@@ -398,6 +398,21 @@ def test_another_process_goes_on_at_the_marks(tmp_path):
         assert not [t for t in second.heard if t.get("kind") in ("gap", "anew")]
 
 
+def test_marks_of_as_many_files_as_there_may_be(tmp_path):
+    """Six megabytes of them, in one line."""
+    log = tmp_path / "log"
+    with Reader() as first:
+        write(log, 1)
+        first.follow(tmp_path, "log")
+        [mark] = marks_behind(first, 1)
+    write(log, 2)
+    with Reader() as second:
+        others = [{**mark, "path": f"/{i}/" + "x" * 3000} for i in range(2000)]
+        second.follow(tmp_path, "log", marks=[mark, *others])
+        second.drain()
+        assert second.roots() == [2]
+
+
 def test_marks_of_a_text_that_is_gone(tmp_path):
     log = tmp_path / "slurm-4242.out"
     with Reader() as first:
