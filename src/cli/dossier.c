@@ -394,6 +394,11 @@ bool dossier_is_untold(const struct dossier *d)
     return d->signals == 0 && count_lines(d) > 0;
 }
 
+bool dossier_is_empty(const struct dossier *d)
+{
+    return d->signals == 0 && count_lines(d) == 0;
+}
+
 bool dossier_is_incomplete(const struct dossier *d)
 {
     VEC_FOREACH (&d->files, f)

@@ -48,6 +48,7 @@ void dossier_add(struct dossier *d, const char *path, const char *node);
 void dossier_done(struct dossier *d);
 /* Lines were read, and not one of them was understood: "healthy" is not known, only not refuted. */
 bool dossier_is_untold(const struct dossier *d);
+bool dossier_is_empty(const struct dossier *d); /* not one line was there */
 /* A file, or the rest of one, could not be read. */
 bool dossier_is_incomplete(const struct dossier *d);
 

@@ -112,13 +112,22 @@ def test_json_has_the_promised_fields(reknit, tmp_path):
     assert len(v["fingerprint"]) == 16
 
 
-def test_empty_file_is_healthy(reknit, tmp_path):
+def test_an_empty_file_is_nothing_to_judge(reknit, tmp_path):
     log = tmp_path / "empty"
     log.write_text("")
     run = reknit("diagnose", log)
     assert run.returncode == 0
-    assert "HEALTHY" in run.stdout
-    assert "Nothing to judge" in run.stdout
+    assert "\nNOTHING TO JUDGE  class: healthy" in run.stdout
+
+
+def test_a_line_that_is_all_there_is_is_not_called_healthy(reknit, tmp_path):
+    """What people paste: alone it proves nothing, and the rest is asked for."""
+    log = tmp_path / "log"
+    log.write_text("CUDA error: unspecified launch failure\n")
+    page = reknit("diagnose", log).stdout
+    assert "\nUNCERTAIN " in page and "give the whole log" in page and "unspecified launch failure" in page
+    log.write_text(steps(1, 50) + log.read_text() + steps(51, 200))
+    assert "\nHEALTHY " in reknit("diagnose", log).stdout
 
 
 def test_standard_input_and_packed_files(reknit, tmp_path):

@@ -63,6 +63,8 @@ const struct hit *episode_first(const struct judge *j, enum role role);
 #define CATEGORY_HARDWARE 5
 
 void rules_apply(struct judge *j); /* class, cause, primary, confidence */
+/* An ambiguous error, where nothing else tells that a job ran; NULL = it does, or there is none. */
+const struct hit *rules_only_sign(const struct judge *j);
 
 void culprit_name(struct judge *j);
 void advice_choose(struct judge *j);

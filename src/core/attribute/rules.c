@@ -637,9 +637,14 @@ static bool rule_told_slow(struct judge *j)
     return true;
 }
 
+const struct hit *rules_only_sign(const struct judge *j)
+{
+    return j->e->pace.any || j->in->finished ? NULL : episode_first(j, ROLE_SYMPTOM);
+}
+
 static bool rule_healthy(struct judge *j)
 {
-    int32_t confidence = j->in->finished ? 90 : 70;
+    int32_t confidence = j->in->finished ? 90 : rules_only_sign(j) ? NOTHING_TOLD : 70;
 
     if (j->e->gap)
         confidence = j->in->finished ? FINISHED_GAP : NOTHING_TOLD;

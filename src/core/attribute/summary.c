@@ -339,6 +339,12 @@ static void describe_healthy(struct judge *j, struct strbuf *b)
         strbuf_adds(b, "Nothing is wrong in what could be read");
     else if (j->in->progress.steps_seen > 0)
         strbuf_adds(b, "Nothing is wrong as far as the log goes");
+    else if (rules_only_sign(j))
+        strbuf_addf(
+            b,
+            "The log shows neither that the job ran nor that it failed; only \"%.120s\" would "
+            "be a sign of trouble: give the whole log",
+            rules_only_sign(j)->s.text);
     else
         strbuf_adds(b, "Nothing in the log points to a failure");
     if (j->in->progress.last_step != STEP_NONE)
