@@ -159,6 +159,43 @@ static json_t *object_of_daemon(const char *path)
     return object;
 }
 
+static void print_rule(const struct job_rule *r)
+{
+    const struct {
+        const char *label, *value;
+    } of[] = {
+        {"partition", r->partition}, {"account", r->account}, {"QOS", r->qos}, {"user", r->user}};
+    const char *sep = "  ";
+
+    for (size_t i = 0; i < ARRAY_SIZE(of); i++)
+        if (*of[i].value) {
+            printf("%s%s %s", sep, of[i].label, of[i].value);
+            sep = ", ";
+        }
+    fputs(*sep == ',' ? ":" : "  all jobs:", stdout);
+    if (r->mode >= 0)
+        printf(" mode %s", mode_name(r->mode));
+    if (r->opt_in >= 0)
+        fputs(r->opt_in ? " without a word of their users" : " only by their users' comments",
+              stdout);
+    if (*r->policy)
+        printf(" policy %s", r->policy);
+    printf("  (%s)\n", r->from);
+}
+
+/* What it comes to, for who has only just written it. */
+static void print_what_holds(const struct daemon_config *c)
+{
+    printf("  mode %s, for %s; others are %s\n", mode_name(c->mode),
+           c->opt_in ? "all jobs" : "jobs whose comment asks for it",
+           c->watch_all ? "observed" : "left alone");
+    for (unsigned i = 0; i < c->n_rules; i++)
+        print_rule(&c->rules[i]);
+    printf("  agents %s%s; webhook %s; nodes: mode %s\n",
+           *c->agents.listen ? "are heard at " : "are not heard", c->agents.listen,
+           c->webhook.url[0] ? "set" : "none", mode_name(c->nodes.mode));
+}
+
 static void check_daemon(const struct daemon_config *c, const char *path, bool json)
 {
     char where[PATH_MAX];
@@ -167,6 +204,7 @@ static void check_daemon(const struct daemon_config *c, const char *path, bool j
     if (!json) {
         say_where(path, where, sizeof(where));
         printf("%s: sound\n", where);
+        print_what_holds(c);
         daemon_config_doubts(c, print_doubt, NULL);
         return;
     }
@@ -224,13 +262,27 @@ static int is_daemon(const char *path)
     return r < 0 && r != -EFBIG ? r : daemon_config_is_meant(&text);
 }
 
+/* Where no key is known, as one that is misspelt is not, its name may tell more. */
+static bool is_named_for_daemon(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct policy p;
+
+    policy_default(&p);
+    if (policy_load(path, &p, NULL) >= 0)
+        return false;
+
+    return strncmp(slash ? slash + 1 : path, "reknitd", strlen("reknitd")) == 0 ||
+           strstr(path, "reknitd.d/");
+}
+
 static int one_file(const char *path, const struct config_query *q)
 {
     int daemon = is_daemon(path);
 
     if (daemon < 0)
         return EXIT_TROUBLE;
-    return daemon > 0 ? one_daemon(path, q) : one_policy(path, q);
+    return daemon > 0 || is_named_for_daemon(path) ? one_daemon(path, q) : one_policy(path, q);
 }
 
 /* The policy that `reknit run` would find, and what reknitd would. */
@@ -276,8 +328,8 @@ const struct verb verb_config = {
             "       if not, where and why; and which values are surely not meant.\n"
             "show   Prints the whole of it, with what FILE leaves to the default.\n"
             "\n"
-            "Which of the two FILE is, its keys tell. With reknitd.yaml go the files of the\n"
-            "folder reknitd.d beside it.\n"
+            "Which of the two FILE is, its keys or its name tell. With reknitd.yaml go the\n"
+            "files of the folder reknitd.d beside it.\n"
             "\n"
             "Without FILE: the policy that 'reknit run' uses when it is given none, the first\n"
             "of $XDG_CONFIG_HOME/reknit/policy.yaml (or ~/.config/reknit/policy.yaml) and\n"

@@ -10,7 +10,7 @@ import pytest
 def test_the_examples_are_sound_and_the_default(reknit, top):
     for name in ("policy.yaml", "reknitd.yaml"):
         result = reknit("config", "check", top / "conf" / name)
-        assert (result.returncode, result.stdout) == (0, f"{top}/conf/{name}: sound\n"), result.stderr
+        assert (result.returncode, result.stdout.splitlines()[0]) == (0, f"{top}/conf/{name}: sound"), result.stderr
     shown = reknit("config", "show", top / "conf/reknitd.yaml").stdout
     assert "\nmode: observe\n" in shown and "  - name: 'standard'\n" in shown
 
@@ -61,7 +61,7 @@ def test_drop_ins_go_with_their_file(reknit, tmp_path):
     drop_in.write_text("policies:\n- name: big\n  policy: {max_restarts: 30}\n")
     result = reknit("config", "check", path)
     assert result.returncode == 0, result.stderr
-    assert result.stdout == f"{path} and {tmp_path}/reknitd.d: sound\n"
+    assert result.stdout.splitlines()[0] == f"{path} and {tmp_path}/reknitd.d: sound"
     drop_in.write_text("\nmode: on\n")
     result = reknit("config", "check", path)
     assert result.returncode == 1
@@ -83,3 +83,18 @@ def test_every_key_of_the_configuration_is_explained(reknit, top):
     page = (top / "man/reknitd.yaml.5.scd").read_text(encoding="utf-8").replace("\\", "")
     for key in keys | {"partition", "account", "qos", "user", "users", "file", "name"}:
         assert re.search(rf"\*{key}:?\*", page), key
+
+
+def test_what_a_sound_file_comes_to_is_said(reknit, tmp_path):
+    path = tmp_path / "reknitd.yaml"
+    path.write_text("rules:\n  - {partition: gpu, mode: act}\n  - {user: 'a*', qos: high, opt_in: true}\n")
+    said = reknit("config", "check", path).stdout.splitlines()
+    assert said[1] == "  mode observe, for jobs whose comment asks for it; others are observed"
+    assert said[2].startswith("  partition gpu: mode act  (") and said[2].endswith("reknitd.yaml:2)")
+    assert said[3].startswith("  QOS high, user a*: without a word of their users  (")
+
+
+def test_a_misspelt_key_is_of_the_kind_that_the_name_says(reknit, tmp_path):
+    path = tmp_path / "reknitd.yaml"
+    path.write_text("modus: act\n")
+    assert "did you mean 'mode'?" in reknit("config", "check", path).stderr
