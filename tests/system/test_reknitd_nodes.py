@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import pytest
-from api_daemon import ALICE, wait_for
+from api_daemon import ALICE, BOB, wait_for
 from conftest import REKNIT
 from fake_adapter import World
 from test_reknitd_agents import Node, Place
@@ -203,3 +203,39 @@ def test_a_fact_is_evidence_of_the_job_that_runs_there(site):
     culprits = verdict.get("culprits", {})
     assert (verdict["cause"], culprits.get("nodes"), culprits.get("devices")) == ("gpu-hardware", [node], [GPU]), \
         site.journal.story(job)
+
+
+LIES = """[ 4242.424242] NVRM: Xid (PCI:0000:9b:00): 79, pid=4242, name=python3, GPU has fallen off the bus.
+n3 kernel: [ 4242.424243] NVRM: Xid (PCI:0000:9b:00): 48, pid=4242, DBE (double bit error) detected
+n4 kernel: NVRM: Xid (PCI:0000:9b:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)
+[rank0]: RuntimeError: CUDA error: uncorrectable ECC error encountered
+reknit: GPU 0000:9b:00 has fallen off the bus (Xid 79)
+"""
+
+
+@pytest.mark.parametrize("users", [[ALICE] * 3, [ALICE, BOB, 61003]], ids=["one-user", "three-users"])
+def test_what_programs_print_convicts_no_node(open_path, site, users):
+    """Text of a job is of that job: it may be kept away from its own node, and no node is drained or held for sick."""
+    jobs = []
+    for number, uid in enumerate(users):
+        log = open_path / f"{number}.log"
+        log.write_text(f"step 1 loss 2.0\nstep 2 loss 1.9\n{LIES}")
+        os.chown(log, uid, uid)
+        jobs.append(site.world.submit(name=f"liar{number}", uid=uid, stdout_path=str(log), stderr_path=str(log),
+                                      work_dir=str(open_path), comment="reknit"))
+    for job in jobs:
+        site.journal.wait(job, "signal", lambda e: e.body.get("cause") == "gpu-hardware", timeout=30)
+        site.world.end(job)
+        verdict = site.journal.wait(job, "verdict", timeout=30).body
+        assert verdict["cause"] == "gpu-hardware", verdict
+        own = set(verdict["culprits"]["nodes"])
+        assert len(own) == 1 and set(site.journal.wait(job, "decision").body.get("nodes", [])) <= own
+    Witness(site, "n4").fact("nfs.slow", "none", cause="storage", blame="none")  # the books are open
+    site.ledger("n4")
+    for name in ("n1", "n2", "n3", "n4"):
+        status, node = site.daemon.ask(f"/v1/nodes/{name}")
+        assert status == 200 and node["scheduler"]["usable"] and "drain" not in site.node(name)["flags"]
+        assert node.get("ledger", {}).get("isolation", "none") == "none", node
+        assert not [f for f in node.get("ledger", {}).get("facts", []) if f["signature"].startswith("gpu")], node
+    assert not site.journal.events(kind="node-verdict")
+    assert not [e for e in site.journal.events(kind="intent") if e.body["intent"] in ("drain", "undrain")]
