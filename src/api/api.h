@@ -93,6 +93,8 @@ struct api_backend {
      * NULL. */
     const char *(*notes)(void *ctx, const char *key);
     bool (*node)(void *ctx, const char *node, struct api_node *ret); /* false: there is none */
+    /* Calls fn for each node of the scheduler. May be NULL. */
+    void (*nodes)(void *ctx, void (*fn)(void *fn_ctx, const char *name, bool usable), void *fn_ctx);
     /* Where the logs of a job are read, or why they are not, in words; "" = nowhere. May be NULL.
      */
     void (*logs)(void *ctx, const char *key, char *ret, size_t size);

@@ -28,6 +28,7 @@ const struct route routes[] = {
     {"GET", "/v1/nodes/{node}", false, get_node},
     {"POST", "/v1/nodes/{node}/resume", true, post_resume},
     {"POST", "/v1/rearm", true, post_rearm},
+    {"GET", "/v1/fleet", true, get_fleet},
     {"GET", "/v1/agents", true, get_agents},
     {"GET", "/v1/events", false, get_events},
     {"GET", "/v1/health", false, get_health},

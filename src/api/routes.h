@@ -60,6 +60,7 @@ ROUTE_HANDLER(get_nodes); /* nodes.c */
 ROUTE_HANDLER(get_node);
 ROUTE_HANDLER(post_resume);
 ROUTE_HANDLER(post_rearm);
+ROUTE_HANDLER(get_fleet);  /* fleet.c */
 ROUTE_HANDLER(get_agents); /* state.c */
 ROUTE_HANDLER(get_health);
 ROUTE_HANDLER(get_openapi);

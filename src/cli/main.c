@@ -15,15 +15,16 @@
 #include <string.h>
 
 extern const struct verb verb_approve, verb_catalog, verb_config, verb_diagnose, verb_doctor,
-    verb_events, verb_explain, verb_flight_recorder, verb_freeze, verb_incidents, verb_jobs,
-    verb_mode, verb_nodes, verb_reject, verb_release_stale, verb_replay, verb_review, verb_run,
-    verb_thaw;
+    verb_events, verb_explain, verb_flight_recorder, verb_freeze, verb_health, verb_incidents,
+    verb_jobs, verb_mode, verb_nodes, verb_reject, verb_release_stale, verb_replay, verb_review,
+    verb_run, verb_thaw;
 
 static const struct verb *const verbs[] = {
-    &verb_diagnose, &verb_run,    &verb_jobs,    &verb_explain,         &verb_incidents,
-    &verb_events,   &verb_review, &verb_approve, &verb_reject,          &verb_mode,
-    &verb_freeze,   &verb_thaw,   &verb_nodes,   &verb_flight_recorder, &verb_replay,
-    &verb_catalog,  &verb_config, &verb_doctor,  &verb_release_stale,   NULL,
+    &verb_diagnose, &verb_run,     &verb_jobs,    &verb_explain, &verb_incidents,
+    &verb_events,   &verb_review,  &verb_approve, &verb_reject,  &verb_mode,
+    &verb_freeze,   &verb_thaw,    &verb_health,  &verb_nodes,   &verb_flight_recorder,
+    &verb_replay,   &verb_catalog, &verb_config,  &verb_doctor,  &verb_release_stale,
+    NULL,
 };
 
 static void print_help(void)

@@ -59,6 +59,27 @@ static bool get_node_word(void *ctx, const char *node, struct api_node *ret)
     return true;
 }
 
+struct nodes_out {
+    void (*fn)(void *ctx, const char *name, bool usable);
+    void *ctx;
+};
+
+static void tell_node(void *ctx, const char *name, const struct sched_node_word *word)
+{
+    const struct nodes_out *out = ctx;
+
+    out->fn(out->ctx, name, word->usable);
+}
+
+static void get_nodes(void *ctx, void (*fn)(void *fn_ctx, const char *name, bool usable),
+                      void *fn_ctx)
+{
+    const struct daemon *d = ctx;
+    struct nodes_out out = {fn, fn_ctx};
+
+    sched_watch_each_node(d->sched, tell_node, &out);
+}
+
 static void get_logs(void *ctx, const char *key, char *ret, size_t size)
 {
     const struct daemon *d = ctx;
@@ -215,6 +236,7 @@ int backend_new(struct daemon *d, struct err *e)
                                   .agents = get_agents,
                                   .notes = get_notes,
                                   .node = get_node_word,
+                                  .nodes = get_nodes,
                                   .logs = get_logs,
                                   .unread_logs = get_unread_logs,
                                   .journal = path};

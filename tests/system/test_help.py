@@ -97,7 +97,7 @@ def test_the_installed_program_needs_nothing_beside_it(reknit, tmp_path):
 VALUED = {"run": "--name", "diagnose": "--node", "jobs": "--format", "explain": "--format",
           "replay": "--format", "catalog": "--catalog", "incidents": "--count", "events": "--kind",
           "approve": "--decision", "reject": "--decision", "mode": "--format", "freeze": "--reason", "thaw": "--reason", "doctor": "--config",
-          "flight-recorder": "--format", "release-stale": "--config", "review": "--since", "config": "--format", "nodes": "--format"}
+          "flight-recorder": "--format", "release-stale": "--config", "review": "--since", "config": "--format", "nodes": "--format", "health": "--format"}
 
 
 def test_a_wrong_option_is_named_in_one_form(reknit):

@@ -30,6 +30,7 @@ CALLS = {
     "approve": [("", "Job", False), ("{job}", None, True)],
     "reject": [("", "Job", False), ("{second}", None, True)],
     "mode": [("{job} propose", None, True), ("{job} default", None, True)],
+    "health": [("", "Fleet", True)],
     "nodes": [("", "NodeLedger", False), ("n4", "Node", True), ("resume n4", None, True)],
     "freeze": [("", None, True)],
     "thaw": [("", None, True)],
@@ -45,7 +46,7 @@ CALLS = {
 FAILURES = {
     "diagnose": "/no/such/file", "run": "--name x -- /no/such/program", "jobs": "--cluster", "explain": "nobody",
     "incidents": "99999", "events": "99999", "review": "", "approve": "99999", "reject": "99999",
-    "mode": "99999 act", "nodes": "resume n1", "freeze": "", "thaw": "", "replay": "nobody", "flight-recorder": "/no/such/folder", "catalog": "check --catalog /no/such/folder",
+    "mode": "99999 act", "health": "", "nodes": "resume n1", "freeze": "", "thaw": "", "replay": "nobody", "flight-recorder": "/no/such/folder", "catalog": "check --catalog /no/such/folder",
     "config": "show {log}", "doctor": None, "release-stale": "--config /no/such/file",
 }
 
@@ -144,7 +145,7 @@ def test_what_cannot_be_told(asked, verb):
     ask, env, _ = asked
     if FAILURES[verb] is None:
         pytest.skip("doctor tells what does not work")
-    more = {"env": {**env, "REKNIT_SOCKET": "/no/such/socket"}} if verb in ("jobs", "review", "freeze", "thaw") else {}
+    more = {"env": {**env, "REKNIT_SOCKET": "/no/such/socket"}} if verb in ("jobs", "review", "freeze", "thaw", "health") else {}
     result = ask(verb, FAILURES[verb], **more)
     assert result.returncode == (127 if verb == "run" else 1), (result.returncode, result.stderr)
     assert result.stdout == "" and "reknit" in result.stderr, result.stdout

@@ -98,6 +98,24 @@ def test_a_gpu_that_falls_off_the_bus_has_its_node_drained(site):
     assert all("drain" not in site.node(n)["flags"] for n in ("n1", "n3", "n4"))
 
 
+def test_health_counts_the_fleet(site):
+    for name in ("n2", "n4"):  # two of four may be drained by us
+        Witness(site, name).xid(79, "reboot")
+        site.ledger(name, lambda x: x["drained"])
+    Witness(site, "n3").xid(94, "exclude")
+    site.world.set_node("n1", "idle", ["drain"], "NHC: a disk is full", "root")
+    fleet = site.daemon.until("/v1/fleet", lambda f: f["nodes"]["out_by_others"] == 1)
+    assert fleet["nodes"] == {"known": 4, "usable": 1, "out_by_reknit": 2, "out_by_others": 1}
+    assert fleet["asks_for"]["reboot"] == 2 and fleet["trouble"]["gpu-hardware"] == 3, fleet
+    assert (fleet["isolation"]["drained"], fleet["isolation"]["max_drained"]) == (2, 2)
+    assert fleet["isolation"]["drained_within_hour"] == 2
+    assert site.daemon.ask("/v1/fleet", uid=ALICE)[0] == 403
+    said = site.reknit("health").stdout
+    assert "nodes      4: 1 usable, 2 drained by Reknit, 1 out of service by others\n" in said, said
+    assert "trouble    gpu-hardware 3\n" in said and "reboot 2" in said and "2 of at most 2 drained" in said, said
+    assert "'reknit explain NODE'" in said
+
+
 def test_in_mode_observe_nothing_is_done(site):
     site.tell(mode="observe")
     Witness(site, "n2").xid(79, "reboot")
