@@ -223,6 +223,16 @@ def test_a_command_of_the_path_is_found_as_execvp_does(run, tmp_path):
     assert run("true", env={"PATH": f"{tmp_path}:/bin"}).wait() == 0
 
 
+def test_a_launcher_that_gave_up_is_not_started_again(run, verb, replays):
+    """NVRx says so by its exit status."""
+    r = run("sh", "-c", "echo step 1 loss 2.0; exit 93")
+    assert r.wait() == 75  # another try is pointless
+    assert "attempt 2" not in r.err.text()
+    told = verb("explain", "job").stdout
+    assert "by the rule 'told-to-stop'" in " ".join(told.split()), told
+    replays()
+
+
 def test_a_command_whose_interpreter_is_missing(run, verb, replays, tmp_path):
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")

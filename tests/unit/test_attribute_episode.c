@@ -329,6 +329,26 @@ static void test_taken_down_without_a_failure_is_a_cancel(void **state)
     assert_int_equal(s->in.cause, CAUSE_UNKNOWN);
 }
 
+/* NVRx: on any task, others end with 1. */
+static void test_a_launcher_that_gave_up_is_not_started_again(void **state)
+{
+    static const int codes[] = {1, 93, 1};
+    struct story *s = *state;
+
+    steps(s, 1, 50, USEC_PER_SEC);
+    say(s, "cuda.ecc", ROLE_ROOT, CAUSE_GPU_HARDWARE, 95, 3);
+    for (int i = 0; i < 3; i++) {
+        struct signal x = make(s, SIGNAL_EXIT, "slurm.task_exit", ROLE_CONFIRM);
+
+        x.exit.code = codes[i];
+        x.who.rank = i;
+        evidence_add(s->e, &x);
+        assert_int_equal(judge(s)->no_restart, i > 0);
+        assert_int_equal(s->in.cause, CAUSE_GPU_HARDWARE);
+        assert_int_equal(s->in.advice == ADVICE_STOP, i > 0);
+    }
+}
+
 static void test_a_traceback_after_the_last_step_is_a_crash(void **state)
 {
     struct story *s = *state;
@@ -415,6 +435,7 @@ int main(void)
         STORY_TEST(test_who_asked_for_the_end_says_how_sure_the_cancel_is),
         STORY_TEST(test_a_crash_in_tear_down_says_that_the_work_was_done),
         STORY_TEST(test_taken_down_without_a_failure_is_a_cancel),
+        STORY_TEST(test_a_launcher_that_gave_up_is_not_started_again),
         STORY_TEST(test_a_traceback_after_the_last_step_is_a_crash),
         STORY_TEST(test_the_schedulers_word_of_a_limit_outlives_later_lines),
         STORY_TEST(test_what_a_scheduler_says_is_shown_once),

@@ -74,5 +74,5 @@ void advice_choose(struct judge *j)
     if (a == ADVICE_RESTART && j->in->culprits.n_nodes > 0 &&
         (j->in->cause == CAUSE_NETWORK || j->in->cause == CAUSE_STORAGE))
         a = ADVICE_RESTART_EXCLUDING;
-    j->in->advice = a;
+    j->in->advice = j->in->no_restart ? ADVICE_STOP : a;
 }

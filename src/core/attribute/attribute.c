@@ -49,6 +49,18 @@ static void note_scene(const struct judge *j, char ret[NODE_NAME_LEN])
     str_copy(ret, NODE_NAME_LEN, node && r->nodes.n > 1 ? node : "");
 }
 
+/* The exit status by which NVIDIA's resiliency extension (NVRx) says of any task that its launcher
+ * has decided to stop; others of the job may end with 1. */
+#define EXIT_NO_RESTART 93
+
+static bool is_told_not_to_restart(const struct evidence *e)
+{
+    VEC_FOREACH (&e->exits, x)
+        if (x->has_code && x->code == EXIT_NO_RESTART)
+            return true;
+    return false;
+}
+
 static void judge(const struct evidence *e, enum ending ending, const char *only_node,
                   struct incident *ret, char ret_scene[NODE_NAME_LEN])
 {
@@ -61,6 +73,7 @@ static void judge(const struct evidence *e, enum ending ending, const char *only
     rules_apply(&j);
     culprit_name(&j);
     note_scene(&j, ret_scene);
+    ret->no_restart = ret->class != CLASS_HEALTHY && is_told_not_to_restart(e);
     advice_choose(&j);
     name_signature(&j);
     proof_collect(&j);

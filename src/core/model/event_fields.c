@@ -377,6 +377,7 @@ static const struct field incident_fields[] = {
     WORD_OR_NONE(struct incident, advice, advice),
     NUMBER(struct incident, confidence),
     NUMBER(struct incident, finished),
+    NUMBER(struct incident, no_restart),
     NESTED(struct incident, culprits, culprits_fields),
     TEXT(struct incident, signature),
     TEXT(struct incident, fingerprint),

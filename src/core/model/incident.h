@@ -57,6 +57,7 @@ struct incident {
     enum advice advice;
     int32_t confidence; /* percent */
     bool finished;      /* the log shows that the work was done */
+    bool no_restart;    /* its launcher says that another start is pointless */
     struct culprits culprits;
     char signature[SIGNATURE_MAX]; /* of the decisive line, "" none */
     char fingerprint[17];          /* hex; equal = the same failure again (algorithm b.2.8):

@@ -156,6 +156,17 @@ static bool rule_never_retried(const struct model *m, const struct job *j,
     return STOP(ret, "never-retried", 0, 0, "the policy allows no retry (%s)", cause_words(j));
 }
 
+/* Its launcher has restarted it as often as it may, or knows that the same would come again. */
+static bool rule_told_to_stop(const struct model *m, const struct job *j,
+                              struct decision_facts *ret)
+{
+    if (!j->attempt.incident.no_restart)
+        return false;
+    return STOP(ret, "told-to-stop", 0, 0,
+                "a process ended with status 93: its launcher says that it must not be started "
+                "again");
+}
+
 /* A shell's word for "cannot be executed" and "not found". */
 static bool cannot_run(const struct attempt *a)
 {
@@ -341,11 +352,26 @@ static bool rule_restart(const struct model *m, const struct job *j, struct deci
 }
 
 static rule_fn *const rules[] = {
-    rule_requested,     rule_completed,   rule_finished,     rule_runner_lost,
-    rule_cancelled,     rule_preempted,   rule_time_limit,   rule_free,
-    rule_never_retried, rule_hopeless,    rule_max_restarts, rule_max_restarts_per_day,
-    rule_fleet,         rule_waste,       rule_unexplained,  rule_same_failure,
-    rule_no_step,       rule_no_progress, rule_restart,
+    rule_requested,
+    rule_completed,
+    rule_finished,
+    rule_runner_lost,
+    rule_cancelled,
+    rule_preempted,
+    rule_time_limit,
+    rule_free,
+    rule_told_to_stop,
+    rule_never_retried,
+    rule_hopeless,
+    rule_max_restarts,
+    rule_max_restarts_per_day,
+    rule_fleet,
+    rule_waste,
+    rule_unexplained,
+    rule_same_failure,
+    rule_no_step,
+    rule_no_progress,
+    rule_restart,
 };
 
 static bool decide_verdict(const struct model *m, const struct job *j, struct decision_facts *ret)
