@@ -16,6 +16,7 @@
 struct asker {
     bool known; /* by his uid, which the kernel or a credential vouches for */
     bool is_operator;
+    bool is_monitor; /* a program that tells of nodes: it may do nothing else */
     uid_t uid;
     char name[ASKER_NAME_LEN]; /* for the journal: "alice", "uid 1000" */
     const char *why;           /* not known: what is wrong with what was shown; or NULL */

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#define BODY_MAX     ((size_t)16 << 10) /* bytes of a request's body */
+#define BODY_MAX     ((size_t)64 << 10) /* bytes of a request's body */
 #define PAGE_MAX     500                /* results of one answer */
 #define PAGE_DEFAULT 100
 

@@ -79,6 +79,13 @@ struct api_node {
     usec_t since;              /* 0 = not known */
 };
 
+/* What another system says of a node; borrowed, and not sanitised. */
+struct api_alert {
+    const char *name, *node;
+    const char *device, *text; /* "" = not said */
+    bool over;
+};
+
 /* All are called from the loop. */
 struct api_backend {
     const struct model *(*model)(void *ctx);
@@ -95,6 +102,8 @@ struct api_backend {
     bool (*node)(void *ctx, const char *node, struct api_node *ret); /* false: there is none */
     /* Calls fn for each node of the scheduler. May be NULL. */
     void (*nodes)(void *ctx, void (*fn)(void *fn_ctx, const char *name, bool usable), void *fn_ctx);
+    /* 1: it is taken; 0: it is known already; -ENOENT: there is no such node. May be NULL. */
+    int (*alert)(void *ctx, const struct api_alert *a);
     /* Where the logs of a job are read, or why they are not, in words; "" = nowhere. May be NULL.
      */
     void (*logs)(void *ctx, const char *key, char *ret, size_t size);

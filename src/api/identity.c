@@ -73,23 +73,26 @@ static bool has_group(const struct passwd *p, gid_t group)
     return false;
 }
 
+/* A line "@NAME TOKEN" is a program's that tells of nodes; it is no user. */
 static int add_token(struct identity *i, const char *user, const char *text, struct err *e)
 {
-    const struct passwd *p = getpwnam(user);
+    bool monitor = user[0] == '@';
+    const struct passwd *p = monitor ? NULL : getpwnam(user);
     struct token *t;
 
     if (strlen(text) < TOKEN_LEN_MIN)
         return err_set(e, -EINVAL, "the token of '%s' is too short: at least %d characters", user,
                        TOKEN_LEN_MIN);
-    if (!p)
+    if (!p && !monitor)
         return err_set(e, -EINVAL, "there is no user '%s'", user);
     if (i->tokens.n == TOKENS_MAX)
         return err_set(e, -E2BIG, "too many tokens: at most %d", TOKENS_MAX);
     t = VEC_PUSH(&i->tokens);
     if (!STR_COPY(t->text, text))
         return err_set(e, -EINVAL, "the token of '%s' is too long", user);
-    t->who = (struct asker){.known = true, .uid = p->pw_uid};
-    t->in_group = has_group(p, i->operators);
+    t->who = (struct asker){
+        .known = true, .is_monitor = monitor, .uid = monitor ? (uid_t)-1 : p->pw_uid};
+    t->in_group = !monitor && has_group(p, i->operators);
     STR_COPY(t->who.name, user);
     return 0;
 }
@@ -309,7 +312,7 @@ void identity_of_credential(const struct identity *i, const json_t *opened, cons
 static void take_token(const struct identity *i, const struct token *t, struct asker *ret)
 {
     *ret = t->who;
-    ret->is_operator = t->in_group || is_operator_uid(i, t->who.uid);
+    ret->is_operator = t->in_group || (!t->who.is_monitor && is_operator_uid(i, t->who.uid));
 }
 
 void identity_of_header(const struct identity *i, const char *header, struct asker *ret)

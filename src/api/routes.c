@@ -13,27 +13,28 @@
 #include <string.h>
 
 const struct route routes[] = {
-    {"GET", "/v1/jobs", false, get_jobs},
-    {"GET", "/v1/jobs/{job}", false, get_job},
-    {"GET", "/v1/jobs/{job}/attempts", false, get_attempts},
-    {"GET", "/v1/jobs/{job}/events", false, get_job_events},
-    {"POST", "/v1/jobs/{job}/mode", false, post_mode},
-    {"GET", "/v1/incidents", false, get_incidents},
-    {"GET", "/v1/decisions", false, get_decisions},
-    {"POST", "/v1/decisions/{seq}/approve", false, post_approve},
-    {"POST", "/v1/decisions/{seq}/reject", false, post_reject},
-    {"POST", "/v1/freeze", true, post_freeze},
-    {"POST", "/v1/thaw", true, post_thaw},
-    {"GET", "/v1/nodes", true, get_nodes},
-    {"GET", "/v1/nodes/{node}", false, get_node},
-    {"POST", "/v1/nodes/{node}/resume", true, post_resume},
-    {"POST", "/v1/rearm", true, post_rearm},
-    {"GET", "/v1/fleet", true, get_fleet},
-    {"GET", "/v1/agents", true, get_agents},
-    {"GET", "/v1/events", false, get_events},
-    {"GET", "/v1/health", false, get_health},
-    {"GET", "/v1/openapi.json", false, get_openapi},
-    {"GET", "/metrics", true, get_metrics},
+    {"GET", "/v1/jobs", FOR_USERS, get_jobs},
+    {"GET", "/v1/jobs/{job}", FOR_USERS, get_job},
+    {"GET", "/v1/jobs/{job}/attempts", FOR_USERS, get_attempts},
+    {"GET", "/v1/jobs/{job}/events", FOR_USERS, get_job_events},
+    {"POST", "/v1/jobs/{job}/mode", FOR_USERS, post_mode},
+    {"GET", "/v1/incidents", FOR_USERS, get_incidents},
+    {"GET", "/v1/decisions", FOR_USERS, get_decisions},
+    {"POST", "/v1/decisions/{seq}/approve", FOR_USERS, post_approve},
+    {"POST", "/v1/decisions/{seq}/reject", FOR_USERS, post_reject},
+    {"POST", "/v1/freeze", FOR_OPERATORS, post_freeze},
+    {"POST", "/v1/thaw", FOR_OPERATORS, post_thaw},
+    {"GET", "/v1/nodes", FOR_OPERATORS, get_nodes},
+    {"GET", "/v1/nodes/{node}", FOR_USERS, get_node},
+    {"POST", "/v1/nodes/{node}/resume", FOR_OPERATORS, post_resume},
+    {"POST", "/v1/rearm", FOR_OPERATORS, post_rearm},
+    {"GET", "/v1/fleet", FOR_OPERATORS, get_fleet},
+    {"POST", "/v1/ingest/alertmanager", FOR_MONITORS, post_alertmanager},
+    {"GET", "/v1/agents", FOR_OPERATORS, get_agents},
+    {"GET", "/v1/events", FOR_USERS, get_events},
+    {"GET", "/v1/health", FOR_USERS, get_health},
+    {"GET", "/v1/openapi.json", FOR_USERS, get_openapi},
+    {"GET", "/metrics", FOR_OPERATORS, get_metrics},
     {NULL},
 };
 
@@ -125,6 +126,13 @@ bool answer_found(struct store *store, const struct api_request *r, const char *
     return error >= 0;
 }
 
+static bool may_ask(const struct route *route, const struct asker *who)
+{
+    if (who->is_operator)
+        return true;
+    return route->whom == (who->is_monitor ? FOR_MONITORS : FOR_USERS);
+}
+
 void route_answer(struct store *store, const struct api_request *r, struct api_answer *ret)
 {
     /* To a HEAD, what GET says is sent without its text. */
@@ -144,11 +152,12 @@ void route_answer(struct store *store, const struct api_request *r, struct api_a
         answer_error(ret, 401, "%s",
                      r->asker->why ? r->asker->why
                                    : "who are you? A token or credential is wanted");
-    } else if (route->operators && !r->asker->is_operator) {
-        answer_error(
-            ret, 403,
-            "for operators only: root, the scheduler's user, reknitd's own, and the group that "
-            "'operators' in reknitd.yaml names");
+    } else if (!may_ask(route, r->asker)) {
+        answer_error(ret, 403, "%s",
+                     r->asker->is_monitor
+                         ? "a monitor's token is for /v1/ingest alone"
+                         : "for operators only: root, the scheduler's user, reknitd's own, "
+                           "and the group that 'operators' in reknitd.yaml names");
     } else {
         route->fn(store, r, &params, ret);
     }

@@ -19,8 +19,8 @@ typedef void (*route_fn)(struct store *store, const struct api_request *r,
 
 struct route {
     const char *method;
-    const char *path; /* "/v1/jobs/{job}/events" */
-    bool operators;   /* nobody else may ask */
+    const char *path;                                               /* "/v1/jobs/{job}/events" */
+    enum route_for { FOR_USERS, FOR_OPERATORS, FOR_MONITORS } whom; /* each, also for operators */
     route_fn fn;
 };
 
@@ -60,8 +60,9 @@ ROUTE_HANDLER(get_nodes); /* nodes.c */
 ROUTE_HANDLER(get_node);
 ROUTE_HANDLER(post_resume);
 ROUTE_HANDLER(post_rearm);
-ROUTE_HANDLER(get_fleet);  /* fleet.c */
-ROUTE_HANDLER(get_agents); /* state.c */
+ROUTE_HANDLER(get_fleet);         /* fleet.c */
+ROUTE_HANDLER(post_alertmanager); /* ingest.c */
+ROUTE_HANDLER(get_agents);        /* state.c */
 ROUTE_HANDLER(get_health);
 ROUTE_HANDLER(get_openapi);
 ROUTE_HANDLER(get_metrics);

@@ -74,6 +74,7 @@ struct daemon_config *daemon_config_free(struct daemon_config *c)
 {
     if (c) {
         free(c->rules);
+        free(c->alerts);
         free(c->policies);
         free(c);
     }

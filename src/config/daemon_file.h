@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/comment.h"
+#include "core/model/node.h"
 #include "core/model/policy.h"
 #include "core/model/sched.h"
 
@@ -21,6 +22,7 @@
 #define COMMAND_ARGS_MAX       16
 #define RULES_MAX              256
 #define POLICIES_MAX           64
+#define ALERT_RULES_MAX        256
 #define POLICY_STANDARD        "standard" /* always there */
 
 enum agent_auth {
@@ -56,6 +58,13 @@ struct job_rule {
     int opt_in;                     /* -1 = not said */
     char policy[64];                /* "" = not said */
     char from[CONFIG_TEXT_MAX + 8]; /* "file:line" */
+};
+
+/* What an alert of another system asks for: the first that matches. */
+struct alert_rule {
+    char alert[CONFIG_TEXT_MAX]; /* a shell pattern of its name */
+    enum isolation isolation;
+    enum cause cause;
 };
 
 struct named_policy {
@@ -122,6 +131,8 @@ struct daemon_config {
     } journal;
     struct job_rule *rules;
     unsigned n_rules;
+    struct alert_rule *alerts;
+    unsigned n_alerts;
     struct named_policy *policies; /* the first is POLICY_STANDARD */
     unsigned n_policies;
 };

@@ -21,6 +21,16 @@ static const char *mode_word(int i)
     return mode_name((enum mode)i);
 }
 
+static const char *isolation_word(int i)
+{
+    return isolation_name((enum isolation)i);
+}
+
+static const char *cause_word(int i)
+{
+    return cause_name((enum cause)i);
+}
+
 static const char *level_word(int i)
 {
     return log_level_name((enum log_level)i);
@@ -111,6 +121,11 @@ static const char *place_word(int i)
     X(rule, opt_in, KEY_MAYBE, NULL)                                                               \
     X(rule, policy, KEY_TEXT, NULL)
 
+#define ALERT_KEYS(X)                                                                              \
+    X(alert, alert, KEY_TEXT, NULL)                                                                \
+    X(alert, isolation, KEY_WORD, isolation_word)                                                  \
+    X(alert, cause, KEY_WORD, cause_word)
+
 #define NAMED_KEYS(X)                                                                              \
     X(named, name, KEY_TEXT, NULL)                                                                 \
     X(named, file, KEY_TEXT, NULL)                                                                 \
@@ -129,6 +144,7 @@ INDICES(nodes, NODES_KEYS);
 INDICES(readers, READERS_KEYS);
 INDICES(journal, JOURNAL_KEYS);
 INDICES(rule, RULE_KEYS);
+INDICES(alert, ALERT_KEYS);
 INDICES(named, NAMED_KEYS);
 
 /* ---- the rows ---- */
@@ -138,6 +154,7 @@ INDICES(named, NAMED_KEYS);
 #define AS_TOP_ROW(section, key, type, word)   ROW(daemon_config, key, key, type, word)
 #define AS_PART_ROW(section, key, type, word)  ROW(daemon_config, key, section.key, type, word)
 #define AS_RULE_ROW(section, key, type, word)  ROW(job_rule, key, key, type, word)
+#define AS_ALERT_ROW(section, key, type, word) ROW(alert_rule, key, key, type, word)
 #define AS_NAMED_ROW(section, key, type, word) ROW(named_policy, key, key, type, word)
 
 static const struct key top_rows[] = {TOP_KEYS(AS_TOP_ROW)};
@@ -150,6 +167,7 @@ static const struct key nodes_rows[] = {NODES_KEYS(AS_PART_ROW)};
 static const struct key readers_rows[] = {READERS_KEYS(AS_PART_ROW)};
 static const struct key journal_rows[] = {JOURNAL_KEYS(AS_PART_ROW)};
 static const struct key rule_rows[] = {RULE_KEYS(AS_RULE_ROW)};
+static const struct key alert_rows[] = {ALERT_KEYS(AS_ALERT_ROW)};
 static const struct key named_rows[] = {NAMED_KEYS(AS_NAMED_ROW)};
 
 /* ---- what libcyaml hands over ---- */
@@ -165,6 +183,9 @@ struct raw_part {
 struct raw_rule {
     char *v[rule_N];
 };
+struct raw_alert {
+    char *v[alert_N];
+};
 struct raw_named {
     char *v[named_N];
     struct raw_policy *policy;
@@ -175,6 +196,8 @@ struct raw_daemon {
     struct raw_part *adapter, *api, *agents, *webhook, *brakes, *nodes, *readers, *journal;
     struct raw_rule *rules;
     unsigned rules_count;
+    struct raw_alert *alerts;
+    unsigned alerts_count;
     struct raw_named *policies;
     unsigned policies_count;
 };
@@ -189,6 +212,7 @@ static_assert((int)brakes_N >= (int)api_N && (int)brakes_N >= (int)agents_N &&
 #define AS_TOP_FIELD(section, key, ...)   FIELD(raw_daemon, section##_##key, key)
 #define AS_PART_FIELD(section, key, ...)  FIELD(raw_part, section##_##key, key)
 #define AS_RULE_FIELD(section, key, ...)  FIELD(raw_rule, section##_##key, key)
+#define AS_ALERT_FIELD(section, key, ...) FIELD(raw_alert, section##_##key, key)
 #define AS_NAMED_FIELD(section, key, ...) FIELD(raw_named, section##_##key, key)
 #define COMMAND_FIELD(name, strct, member)                                                         \
     {                                                                                              \
@@ -212,6 +236,7 @@ static const cyaml_schema_field_t nodes_fields[] = {COMMAND_FIELD("check", raw_p
 static const cyaml_schema_field_t readers_fields[] = {READERS_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t journal_fields[] = {JOURNAL_KEYS(AS_PART_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t rule_fields[] = {RULE_KEYS(AS_RULE_FIELD) CYAML_FIELD_END};
+static const cyaml_schema_field_t alert_fields[] = {ALERT_KEYS(AS_ALERT_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t named_fields[] = {
     NAMED_KEYS(AS_NAMED_FIELD) //
     CYAML_FIELD_MAPPING_PTR("policy", OPTIONAL | CYAML_FLAG_POINTER_NULL, struct raw_named, policy,
@@ -219,6 +244,9 @@ static const cyaml_schema_field_t named_fields[] = {
     CYAML_FIELD_END};
 static const cyaml_schema_value_t rule_value = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct raw_rule, rule_fields),
+};
+static const cyaml_schema_value_t alert_value = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct raw_alert, alert_fields),
 };
 static const cyaml_schema_value_t named_value = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct raw_named, named_fields),
@@ -241,6 +269,8 @@ static const cyaml_schema_field_t daemon_fields[] = {
     PART_FIELD(journal),
     CYAML_FIELD_SEQUENCE("rules", OPTIONAL | CYAML_FLAG_POINTER_NULL, struct raw_daemon, rules,
                          &rule_value, 0, RULES_MAX),
+    CYAML_FIELD_SEQUENCE("alerts", OPTIONAL | CYAML_FLAG_POINTER_NULL, struct raw_daemon, alerts,
+                         &alert_value, 0, ALERT_RULES_MAX),
     CYAML_FIELD_SEQUENCE("policies", OPTIONAL | CYAML_FLAG_POINTER_NULL, struct raw_daemon,
                          policies, &named_value, 0, POLICIES_MAX),
     CYAML_FIELD_END,
@@ -322,6 +352,33 @@ static int read_rule(const struct source *s, unsigned i, const struct raw_rule *
     return 0;
 }
 
+static int read_alert(const struct source *s, unsigned i, const struct raw_alert *raw,
+                      struct daemon_config *c)
+{
+    struct alert_rule rule = {.isolation = ISOLATION_NONE, .cause = CAUSE_UNKNOWN};
+    char path[64];
+    int r;
+
+    STR_PRINTF(path, "alerts[%u]", i + 1);
+    if (c->n_alerts == ALERT_RULES_MAX)
+        return source_complain(s, path, "there are more than %u alerts", ALERT_RULES_MAX);
+    if (!raw->v[alert_alert])
+        return source_complain(s, path, "'alert' is missing: the name of the alert, or a pattern");
+    STR_PRINTF(path, "alerts[%u].", i + 1);
+    r = keys_read(s, path, alert_rows, alert_N, raw->v, &rule);
+    if (r < 0)
+        return r;
+    STR_PRINTF(path, "alerts[%u]", i + 1);
+    if (rule.isolation == ISOLATION_REPEATED)
+        return source_complain(
+            s, path, "isolation: an alert asks for none, exclude, drain, reset or reboot");
+    if (rule.cause == CAUSE_NONE)
+        return source_complain(s, path, "cause: say what is wrong with the node, or leave it out");
+    c->alerts = xreallocarray(c->alerts, c->n_alerts + 1, sizeof(*c->alerts));
+    c->alerts[c->n_alerts++] = rule;
+    return 0;
+}
+
 /* The body: written here, in a file of its own, or, where the policy is known, left as it is. */
 static int read_body(const struct source *s, const char *prefix, const struct raw_named *raw,
                      bool known, struct named_policy *p)
@@ -384,6 +441,8 @@ static int convert(const struct source *s, const struct raw_daemon *raw, struct 
 
     for (unsigned i = 0; r == 0 && i < raw->rules_count; i++)
         r = read_rule(s, i, &raw->rules[i], c);
+    for (unsigned i = 0; r == 0 && i < raw->alerts_count; i++)
+        r = read_alert(s, i, &raw->alerts[i], c);
     for (unsigned i = 0; r == 0 && i < raw->policies_count; i++)
         r = read_named(s, i, &raw->policies[i], c);
     if (r < 0 || daemon_values_check(c, path, sizeof(path), &e) == 0)
@@ -433,16 +492,18 @@ static void write_command(struct strbuf *out, const char *key, const struct comm
     strbuf_adds(out, "]\n");
 }
 
-static void write_rules(struct strbuf *out, const struct daemon_config *c)
+/* "name:", and an entry a line, of what is said. */
+static void write_list(struct strbuf *out, const char *name, const struct key *rows, size_t n_rows,
+                       const void *list, unsigned n, size_t size)
 {
-    strbuf_adds(out, c->n_rules > 0 ? "rules:\n" : "rules: []\n");
-    for (unsigned i = 0; i < c->n_rules; i++) {
-        const char *lead = "  - {";
+    strbuf_addf(out, n > 0 ? "%s:\n" : "%s: []\n", name);
+    for (unsigned i = 0; i < n; i++) {
+        const char *entry = (const char *)list + i * size, *lead = "  - {";
 
-        for (size_t k = 0; k < rule_N; k++)
-            if (key_is_said(&rule_rows[k], &c->rules[i])) {
+        for (size_t k = 0; k < n_rows; k++)
+            if (key_is_said(&rows[k], entry)) {
                 strbuf_adds(out, lead);
-                key_write(out, &rule_rows[k], &c->rules[i]);
+                key_write(out, &rows[k], entry);
                 lead = ", ";
             }
         strbuf_addf(out, "%s}\n", lead[0] == ' ' ? lead : "");
@@ -483,7 +544,8 @@ void daemon_config_format(const struct daemon_config *c, struct strbuf *out)
     WRITE(readers);
     WRITE(journal);
 #undef WRITE
-    write_rules(out, c);
+    write_list(out, "rules", rule_rows, rule_N, c->rules, c->n_rules, sizeof(*c->rules));
+    write_list(out, "alerts", alert_rows, alert_N, c->alerts, c->n_alerts, sizeof(*c->alerts));
     write_policies(out, c);
 }
 

@@ -80,6 +80,11 @@ static void get_nodes(void *ctx, void (*fn)(void *fn_ctx, const char *name, bool
     sched_watch_each_node(d->sched, tell_node, &out);
 }
 
+static int take_alert(void *ctx, const struct api_alert *a)
+{
+    return ingest_alert(ctx, a);
+}
+
 static void get_logs(void *ctx, const char *key, char *ret, size_t size)
 {
     const struct daemon *d = ctx;
@@ -237,6 +242,7 @@ int backend_new(struct daemon *d, struct err *e)
                                   .notes = get_notes,
                                   .node = get_node_word,
                                   .nodes = get_nodes,
+                                  .alert = take_alert,
                                   .logs = get_logs,
                                   .unread_logs = get_unread_logs,
                                   .journal = path};

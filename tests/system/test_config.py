@@ -98,3 +98,16 @@ def test_a_misspelt_key_is_of_the_kind_that_the_name_says(reknit, tmp_path):
     path = tmp_path / "reknitd.yaml"
     path.write_text("modus: act\n")
     assert "did you mean 'mode'?" in reknit("config", "check", path).stderr
+
+
+@pytest.mark.parametrize("entry, complaint", [
+    ("isolation: drain", "'alert' is missing"),
+    ("alert: X, isolation: repeated", "an alert asks for none, exclude, drain, reset or reboot"),
+    ("alert: X, cause: none", "say what is wrong with the node"),
+    ("alert: X, isolation: shoot", "isolation"),
+])
+def test_what_an_alert_asks_for_is_checked(reknit, tmp_path, entry, complaint):
+    path = tmp_path / "reknitd.yaml"
+    path.write_text(f"mode: act\nalerts:\n  - {{{entry}}}\n")
+    result = reknit("config", "check", path)
+    assert result.returncode == 1 and f"{path}:3: alerts[1]" in result.stderr and complaint in result.stderr, result.stderr

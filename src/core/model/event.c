@@ -207,7 +207,7 @@ static bool signal_is_sane(const struct signal *s)
 static bool node_fact_is_sane(const struct node_fact *f)
 {
     return f->node[0] != '\0' && f->count > 0 && f->code >= 0 && f->signal.kind == SIGNAL_HIT &&
-           provenance_is_privileged(f->signal.provenance) && signal_is_sane(&f->signal);
+           f->signal.provenance >= PROVENANCE_MONITOR && signal_is_sane(&f->signal);
 }
 
 static bool node_look_is_sane(const struct node_look *l)

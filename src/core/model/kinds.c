@@ -103,9 +103,10 @@ static const char *const blame_names[BLAME_MAX] = {
 DEFINE_NAMES(blame, enum blame, blame_names);
 
 static const char *const provenance_names[PROVENANCE_MAX] = {
-    [PROVENANCE_JOB_TEXT] = "job-text", [PROVENANCE_AGENT] = "agent",
-    [PROVENANCE_SPANK] = "spank",       [PROVENANCE_SCHEDULER] = "scheduler",
-    [PROVENANCE_NVML] = "nvml",         [PROVENANCE_KERNEL] = "kernel",
+    [PROVENANCE_JOB_TEXT] = "job-text",   [PROVENANCE_MONITOR] = "monitor",
+    [PROVENANCE_AGENT] = "agent",         [PROVENANCE_SPANK] = "spank",
+    [PROVENANCE_SCHEDULER] = "scheduler", [PROVENANCE_NVML] = "nvml",
+    [PROVENANCE_KERNEL] = "kernel",
 };
 DEFINE_NAMES(provenance, enum provenance, provenance_names);
 

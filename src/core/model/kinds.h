@@ -111,7 +111,8 @@ DECLARE_NAMES(blame, enum blame);
  * anybody can print anything into a job's log. */
 enum provenance {
     PROVENANCE_JOB_TEXT,
-    PROVENANCE_AGENT, /* reknit's own observation of processes it started or watches */
+    PROVENANCE_MONITOR, /* the site's own, as an alert: of nodes, and no fact by itself */
+    PROVENANCE_AGENT,   /* reknit's own observation of processes it started or watches */
     PROVENANCE_SPANK,
     PROVENANCE_SCHEDULER,
     PROVENANCE_NVML,

@@ -28,8 +28,8 @@ struct node_fact {
     int32_t code;             /* number of the Xid or SXid; 0 = none */
     uint32_t count;           /* how often, within the burst that it stands for; from 1 */
     bool cleared;             /* the trouble of that device and signature is over */
-    struct signal signal; /* SIGNAL_HIT of a privileged provenance; who.node is `node`, who.device
-                             the GPU, who.peer a server or the like that others share */
+    struct signal signal; /* SIGNAL_HIT of a monitor or a privileged witness; who.node is `node`,
+                             who.device the GPU, who.peer a server or the like that others share */
 };
 
 /* What may be done about nodes from now on. 0 = no limit. */
