@@ -207,8 +207,11 @@ class Reknitd:
         return self.ask("/v1/health")[1]["adapter"].get("last_look_us")
 
     def agents(self):
-        """How many nodes' agents it hears."""
-        return self.ask("/v1/health")[1]["agents"]["connected"]
+        """How many nodes' agents it hears; 0 while it has only been started."""
+        try:
+            return self.ask("/v1/health")[1]["agents"]["connected"]
+        except (FileNotFoundError, ConnectionRefusedError):
+            return 0
 
     def doctor(self, env=None):
         """check -> row"""

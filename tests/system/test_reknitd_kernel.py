@@ -40,6 +40,8 @@ NODES = {
                   f"GPU {GPU} has a system processor that does not answer (Xid 119)"),
     "to be reset": ([action("GPU Reset Required")], "gpu.recovery_reset"),
     "to be drained": ([action("Drain and Reset")], "gpu.recovery_reset"),
+    "to be drained of its peers": ([action("Drain P2P")], "gpu.recovery_reset"),
+    "nothing to be done": ([xid(154, "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)")], None),
     "to be booted": ([action("Node Reboot Required")], "gpu.recovery_reboot"),
     "read-only": (["EXT4-fs (nvme0n1p2): Remounting filesystem read-only"], "storage.fs_readonly"),
     "an image": (["EXT4-fs (loop3): Remounting filesystem read-only"], None),
