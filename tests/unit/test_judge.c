@@ -144,6 +144,7 @@ static void test_states_are_told_once_and_when_they_are_over(void **state)
         char want[64];
         struct world *w;
 
+        tear_down(state); /* each row begins anew */
         set_up(state);
         w = *state;
         assert_string_equal(look_once(w, rows[i].area, "x", rows[i].item, rows[i].good), "");
@@ -158,9 +159,7 @@ static void test_states_are_told_once_and_when_they_are_over(void **state)
             assert_string_equal(look_once(w, rows[i].area, "x", rows[i].item, rows[i].good), "");
         STR_PRINTF(want, " -%s", rows[i].signature);
         assert_string_equal(look_once(w, rows[i].area, "x", rows[i].item, rows[i].good), want);
-        tear_down(state);
     }
-    set_up(state);
 }
 
 static void test_what_is_not_known_is_not_ill_and_breaks_the_row(void **state)
