@@ -163,6 +163,16 @@ def test_messages_alone(tmp_path):
     assert (what, who) == ("stall", {1: "cpu"})
 
 
+def test_parts_of_a_batch_of_messages_end_with_it(tmp_path):
+    """None of them is ever seen to end by itself."""
+    for rank in range(4):
+        job = fd.Job(fd.train(4, 1, 4, batch=True))
+        stop_cpu(job, rank, "ALL", 4)
+        assert verdict(fd.write(tmp_path / str(rank), job.run())) == ("stall", {rank: "cpu"})
+    job = fd.Job(fd.train(4, 1, 4, batch=True)).run()
+    assert verdict(fd.write(tmp_path / "through", job)) == ("complete", {})
+
+
 def test_operations_put_together_are_no_open_ones(tmp_path):
     """Parts of a batch are never seen to end: only the batch is."""
     job = fd.Job(fd.train(8))
@@ -304,6 +314,15 @@ def test_a_memo_bomb_is_walked_no_further_than_a_dump_goes(tmp_path):
         b"]q" + bytes([i + 1]) + b"(" + (b"h" + bytes([i])) * 50000 + b"e" for i in range(4))
     entry = b"}(U\x0binput_sizesh\x04U\x0eprofiling_nameU\x0fnccl:all_reduceu"
     data = b"\x80\x02" + levels + b"0" * 4 + entry + b"q\x090" + b"}(U\x07entries](" + b"h\x09" * 200000 + b"eu."
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/_dump_0").write_bytes(data)
+    found, _ = judge(tmp_path / "d", preexec_fn=bounded)
+    assert found["culprits"]["ranks"] == []
+
+
+def test_a_map_of_a_million_keys_is_not_searched_for_every_operation(tmp_path):
+    keys = b"}q\x00(" + b"".join(b"J" + i.to_bytes(4, "little") + b"N" for i in range(200000)) + b"u0"
+    data = b"\x80\x02" + keys + b"}(U\x07entries](" + b"h\x00" * 200000 + b"eu."
     (tmp_path / "d").mkdir()
     (tmp_path / "d/_dump_0").write_bytes(data)
     found, _ = judge(tmp_path / "d", preexec_fn=bounded)

@@ -147,6 +147,11 @@ static const struct {
     BROKEN("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
            "a.",
            -EBADMSG),
+    BROKEN("U\x04"
+           "abc",
+           -EBADMSG),
+    BROKEN("NU\x02.", -EBADMSG),
+    BROKEN("\x8a\x02.", -EBADMSG),
     BROKEN("\x95\xff\xff\xff\xff\xff\xff\xff\xffN.", -EBADMSG),
     BROKEN("\x80\x06N.", -EBADMSG),
     BROKEN("I1x\n.", -EBADMSG),
