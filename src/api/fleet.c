@@ -5,13 +5,12 @@
 
 #include "api/routes.h"
 #include "api/views.h"
-#include "core/plan/nodes.h"
 #include "core/policy/lemon.h"
 #include "core/state/scheduled.h"
 
 #include "base/str.h"
 
-#define NAMED_MAX 20 /* of a list of names; the number is whole */
+#define NAMED_MAX 20 /* of a list of names: the first of them */
 
 struct fleet {
     const struct model *m;
@@ -71,11 +70,10 @@ static json_t *count_causes(const struct model *m)
 
 static json_t *count_isolation(const struct model *m)
 {
-    uint32_t n[ISOLATION_MAX] = {0};
+    uint32_t n[ISOLATION_MAX];
     json_t *counts = json_object();
 
-    VEC_FOREACH (&m->nodes.list, l)
-        n[(*l)->verdict.isolation]++;
+    nodes_count(&m->nodes, n);
     for (int i = ISOLATION_EXCLUDE; i < ISOLATION_MAX; i++)
         json_object_set_new(counts, isolation_name((enum isolation)i), json_integer(n[i]));
     return counts;
@@ -95,15 +93,6 @@ static json_t *list_lemons(const struct model *m)
     return names;
 }
 
-static json_t *list_stopped(const struct model *m)
-{
-    json_t *rules = json_array();
-
-    for (uint32_t i = 0; i < m->nodes.n_stopped; i++)
-        json_array_append_new(rules, json_string(m->nodes.stopped[i]));
-    return rules;
-}
-
 static json_t *view_isolation(const struct model *m)
 {
     const struct node_terms *t = &m->nodes.terms;
@@ -111,18 +100,8 @@ static json_t *view_isolation(const struct model *m)
     return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:o}", "mode", mode_name(t->mode), "frozen",
                      m->frozen, "drained", (json_int_t)nodes_drained(&m->nodes), "max_drained",
                      (json_int_t)t->max_drained, "drained_within_hour",
-                     (json_int_t)plan_nodes_drained_within_hour(m), "drains_per_hour",
-                     (json_int_t)t->drains_per_hour, "stopped", list_stopped(m));
-}
-
-static uint32_t count_kept_out(const struct model *m)
-{
-    uint32_t n = 0;
-
-    VEC_FOREACH (&m->jobs, j)
-        for (uint32_t i = 0; i < (*j)->sched.n_kept; i++)
-            n += sched_keeps_out(m, *j, i);
-    return n;
+                     (json_int_t)model_deeds_of_hour(m, DEED_DRAINED), "drains_per_hour",
+                     (json_int_t)t->drains_per_hour, "stopped", view_stopped(&m->nodes));
 }
 
 void get_fleet(struct store *store, const struct api_request *r, const struct route_params *p,
@@ -144,7 +123,7 @@ void get_fleet(struct store *store, const struct api_request *r, const struct ro
     json_object_set_new(v, "asks_for", count_isolation(f.m));
     json_object_set_new(v, "trouble", count_causes(f.m));
     json_object_set_new(v, "lemons", list_lemons(f.m));
-    json_object_set_new(v, "kept_out", json_integer(count_kept_out(f.m)));
+    json_object_set_new(v, "kept_out", json_integer(sched_kept_out(f.m)));
     json_object_set_new(v, "isolation", view_isolation(f.m));
     view_time(v, "last_look_us", status.last_look);
     view_time(v, "now_us", store_now(store));

@@ -46,13 +46,16 @@ static bool read_address(const char *text, char *ret, size_t size)
     return true;
 }
 
-/* A GPU by its address; its number is none. Or any other part, as the alert calls it. */
+/* The part that it is about: two GPUs of a node are two, whatever an exporter calls them. */
 static void device_of(const json_t *labels, char *ret, size_t size)
 {
-    const char *address = text_of(labels, "pci_bus_id");
+    static const char *const names[] = {"pci_bus_id", "device", "UUID", "gpu"};
+    const char *value = "";
 
-    if (!read_address(address, ret, size))
-        str_copy(ret, size, *address ? address : text_of(labels, "device"));
+    for (size_t i = 0; i < ARRAY_SIZE(names) && !*value; i++)
+        value = text_of(labels, names[i]);
+    if (!read_address(value, ret, size))
+        str_copy(ret, size, value);
 }
 
 static int take_alert(struct store *store, const char *label, const json_t *alert)

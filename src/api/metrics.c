@@ -278,24 +278,14 @@ static void fill_proposals(struct sheet *s)
 
 static void fill_kept_out(struct sheet *s)
 {
-    int64_t n = 0;
-
-    VEC_FOREACH (&s->m->jobs, j)
-        for (uint32_t i = 0; i < (*j)->sched.n_kept; i++)
-            n += sched_keeps_out(s->m, *j, i);
-    sample(s, "", NULL, n);
+    sample(s, "", NULL, sched_kept_out(s->m));
 }
 
 /* Budgets */
 
 static void fill_used(struct sheet *s)
 {
-    const deeds *done = &s->m->deeds[DEED_ACTED];
-    int64_t n = 0;
-
-    VEC_FOREACH (done, d)
-        n += d->at + USEC_PER_HOUR > s->m->now;
-    sample(s, "", NULL, n);
+    sample(s, "", NULL, model_deeds_of_hour(s->m, DEED_ACTED));
 }
 
 static void fill_allowed(struct sheet *s)
@@ -402,11 +392,10 @@ static void fill_agents_dropped(struct sheet *s)
 
 static void fill_nodes_sick(struct sheet *s)
 {
-    uint32_t n[ISOLATION_MAX] = {0};
+    uint32_t n[ISOLATION_MAX];
     char label[48];
 
-    VEC_FOREACH (&s->m->nodes.list, l)
-        n[(*l)->verdict.isolation]++;
+    nodes_count(&s->m->nodes, n);
     for (int i = ISOLATION_EXCLUDE; i < ISOLATION_MAX; i++) {
         STR_PRINTF(label, "isolation=\"%s\"", isolation_name((enum isolation)i));
         sample(s, "", label, n[i]);

@@ -194,15 +194,6 @@ void get_node(struct store *store, const struct api_request *r, const struct rou
     answer_error(ret, 404, "the scheduler has no node '%s', and nothing is known of one", p->name);
 }
 
-static json_t *list_stopped(const struct nodes *n)
-{
-    json_t *list = json_array();
-
-    for (uint32_t i = 0; i < n->n_stopped; i++)
-        json_array_append_new(list, json_string(n->stopped[i]));
-    return list;
-}
-
 static json_t *list_shared(const struct nodes *n)
 {
     json_t *list = json_array();
@@ -247,7 +238,7 @@ void get_nodes(struct store *store, const struct api_request *r, const struct ro
         next = (*l)->name;
     }
     answer = json_pack("{s:o, s:s, s:o, s:o, s:I}", "nodes", list, "mode", mode_name(n->terms.mode),
-                       "stopped", list_stopped(n), "shared", list_shared(n), "now_us",
+                       "stopped", view_stopped(n), "shared", list_shared(n), "now_us",
                        (json_int_t)store_now(store));
     if (json_array_size(list) == limit)
         json_object_set_new(answer, "next", json_string(next));

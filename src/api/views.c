@@ -351,3 +351,12 @@ json_t *view_past_job(const struct found_job *f)
     view_number(v, "gpus", s->gpus, 0);
     return v;
 }
+
+json_t *view_stopped(const struct nodes *n)
+{
+    json_t *rules = json_array();
+
+    for (uint32_t i = 0; i < n->n_stopped; i++)
+        json_array_append_new(rules, json_string(n->stopped[i]));
+    return rules;
+}

@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+json_t *view_stopped(const struct nodes *n); /* rules that convicted too many nodes */
+
 /* Sets a member, if there is anything to say. */
 void view_text(json_t *j, const char *key, const char *s);
 void view_time(json_t *j, const char *key, usec_t t); /* none of 0, USEC_NEVER, USEC_UNKNOWN */

@@ -3,8 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "cli/client.h"
+#include "cli/options.h"
 #include "wire/codec.h"
 
 #include <ctype.h>
@@ -137,4 +139,23 @@ int cluster_story(const char *name, struct story *ret, struct err *e)
     int error = cluster_path(name, "/events?thin=1&limit=500", path, sizeof(path), e);
 
     return error < 0 ? error : cluster_each(path, "events", "after", add_event, &r, e);
+}
+
+int cluster_show(const char *path, bool json, void (*print)(const json_t *v))
+{
+    struct err e = {0};
+    json_t *v = NULL;
+
+    if (client_get(path, &v, &e) < 0) {
+        log_error("%s", e.text);
+        return EXIT_TROUBLE;
+    }
+    if (json) {
+        json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT);
+        putchar('\n');
+    } else {
+        print(v);
+    }
+    json_decref(v);
+    return EXIT_OK;
 }

@@ -25,6 +25,9 @@ int cluster_story(const char *name, struct story *ret, struct err *e);
 int cluster_each(const char *path, const char *name, const char *next,
                  int (*fn)(void *ctx, json_t *element), void *ctx, struct err *e);
 
+/* Asks for an object, and shows it: as one line of JSON, or by print. The program's exit status. */
+int cluster_show(const char *path, bool json, void (*print)(const json_t *v));
+
 /* Members of an object: "" and `absent` where there is none. */
 const char *cluster_text(const json_t *j, const char *key);
 int64_t cluster_number(const json_t *j, const char *key, int64_t absent);

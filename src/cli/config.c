@@ -268,12 +268,11 @@ static bool is_named_for_daemon(const char *path)
     const char *slash = strrchr(path, '/');
     struct policy p;
 
-    policy_default(&p);
-    if (policy_load(path, &p, NULL) >= 0)
+    if (strncmp(slash ? slash + 1 : path, "reknitd", strlen("reknitd")) != 0 &&
+        !strstr(path, "reknitd.d/"))
         return false;
-
-    return strncmp(slash ? slash + 1 : path, "reknitd", strlen("reknitd")) == 0 ||
-           strstr(path, "reknitd.d/");
+    policy_default(&p);
+    return policy_load(path, &p, NULL) < 0;
 }
 
 static int one_file(const char *path, const struct config_query *q)

@@ -2,7 +2,6 @@
 
 /* reknit health: the nodes of a cluster all together. */
 
-#include "base/log.h"
 #include "cli/client.h"
 #include "cli/cluster.h"
 #include "cli/options.h"
@@ -127,8 +126,6 @@ static const struct option options[] = {
 
 static int run(int argc, char **argv)
 {
-    struct err e = {0};
-    json_t *v = NULL;
     bool json = false;
     int opt;
 
@@ -137,18 +134,7 @@ static int run(int argc, char **argv)
             return EXIT_USAGE;
     if (optind < argc)
         return usage_error("health", "wants no argument; of one node: reknit explain NODE");
-    if (client_get("/v1/fleet", &v, &e) < 0) {
-        log_error("%s", e.text);
-        return EXIT_TROUBLE;
-    }
-    if (json) {
-        json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-    } else {
-        print_fleet(v);
-    }
-    json_decref(v);
-    return EXIT_OK;
+    return cluster_show("/v1/fleet", json, print_fleet);
 }
 
 const struct verb verb_health = {

@@ -215,43 +215,34 @@ static void print_node(const json_t *v)
     print_facts(json_object_get(l, "facts"));
 }
 
-static int get(const char *node, json_t **ret, struct err *e)
+static void path_of(const char *node, char *ret, size_t size)
 {
-    char path[300], name[256];
+    char name[256];
 
     client_escape(node, name, sizeof(name));
-    STR_PRINTF(path, "/v1/nodes/%s", name);
-    return client_get(path, ret, e);
+    str_printf(ret, size, "/v1/nodes/%s", name);
 }
 
 bool nodes_know(const char *node)
 {
+    char path[320];
     json_t *v = NULL;
     struct err e = {0};
-    bool known = client_has_socket() && get(node, &v, &e) >= 0 &&
-                 (json_object_get(v, "ledger") || json_object_get(v, "scheduler"));
+    bool known;
 
+    path_of(node, path, sizeof(path));
+    known = client_has_socket() && client_get(path, &v, &e) >= 0 &&
+            (json_object_get(v, "ledger") || json_object_get(v, "scheduler"));
     json_decref(v);
     return known;
 }
 
 int nodes_explain(const char *node, bool json)
 {
-    json_t *v = NULL;
-    struct err e = {0};
+    char path[320];
 
-    if (get(node, &v, &e) < 0) {
-        log_error("%s", e.text);
-        return EXIT_TROUBLE;
-    }
-    if (json) {
-        json_dumpf(v, stdout, JSON_SORT_KEYS | JSON_COMPACT);
-        putchar('\n');
-    } else {
-        print_node(v);
-    }
-    json_decref(v);
-    return EXIT_OK;
+    path_of(node, path, sizeof(path));
+    return cluster_show(path, json, print_node);
 }
 
 /* What people say */

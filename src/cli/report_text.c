@@ -136,8 +136,6 @@ static enum paint paint_of_class(enum incident_class c)
 
 #define FILES_SHOWN 3
 
-#define UNCERTAIN 20 /* percent: no more than this says that nothing was told */
-
 /* What stands in the place of "healthy" where that is only not refuted, NULL = it is as it says. */
 static const char *name_of_doubt(const struct page *p)
 {
@@ -147,7 +145,7 @@ static const char *name_of_doubt(const struct page *p)
         return "nothing to judge";
     if (p->in->class == CLASS_HEALTHY && !p->in->finished && dossier_is_incomplete(p->d))
         return "incomplete";
-    if (p->in->class == CLASS_HEALTHY && p->in->confidence <= UNCERTAIN)
+    if (p->in->class == CLASS_HEALTHY && p->in->confidence <= CONFIDENCE_UNTOLD)
         return "uncertain";
     return NULL;
 }

@@ -65,6 +65,11 @@ void daemon_reload(struct daemon *d);
 /* What core works with beside its jobs. It is an input like any other, and told when it is new. */
 void daemon_tell_brakes(struct daemon *d);
 
+/* ingest.c: what other systems say of nodes. 1: it is taken; 0: known already; -ENOENT: there is no
+ * such node. */
+struct api_alert;
+int ingest_alert(struct daemon *d, const struct api_alert *a);
+
 /* sched.c: looks at the scheduler, again and again, and tells core what it saw. */
 struct sched_watch *sched_watch_new(struct daemon *d);
 struct sched_watch *sched_watch_free(struct sched_watch *w);
@@ -101,10 +106,6 @@ void sched_watch_each_node(const struct sched_watch *w,
                            void (*fn)(void *ctx, const char *node,
                                       const struct sched_node_word *word),
                            void *ctx);
-/* ingest.c: what other systems say of nodes. 1: it is taken; 0: known already; -ENOENT: there is no
- * such node. */
-struct api_alert;
-int ingest_alert(struct daemon *d, const struct api_alert *a);
 /* Something was done to one: look at them soon. */
 void sched_watch_poke_nodes(struct sched_watch *w);
 /* How many nodes the job could run on, without those that are excluded in its record or here; -1:

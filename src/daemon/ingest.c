@@ -35,6 +35,7 @@ static void name_signature(const char *name, char *ret, size_t size)
     ret[n] = '\0';
 }
 
+/* What it asks for may be configured otherwise since: then it is news, unless it is over. */
 static bool stands(const struct daemon *d, const struct node_fact *f)
 {
     const struct node_ledger *l = nodes_find(&pump_model(d->pump)->nodes, f->node);
@@ -42,7 +43,8 @@ static bool stands(const struct daemon *d, const struct node_fact *f)
     if (l)
         VEC_FOREACH (&l->troubles, t)
             if (streq(t->signature, f->signal.signature) &&
-                streq(t->device, f->signal.who.device) && t->isolation == f->isolation)
+                streq(t->device, f->signal.who.device) &&
+                (f->cleared || t->isolation == f->isolation))
                 return true;
     return false;
 }

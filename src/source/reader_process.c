@@ -27,7 +27,7 @@ struct reader_process {
     struct reader_process_handlers handlers;
     void *ctx;
     enum state state;
-    uint64_t bad; /* lines of it that were left out */
+    bool misunderstood; /* it was said that a line was left out */
     char node[NODE_NAME_LEN];
     struct child *child;
     struct node_reader *remote; /* until it has started, or failed to */
@@ -88,8 +88,9 @@ static void on_bad(void *ctx, const char *text)
 {
     struct reader_process *p = ctx;
 
-    if (p->bad++ == 0)
+    if (!p->misunderstood)
         log_warning("a reader of user %u said what cannot be understood: %s", p->config.uid, text);
+    p->misunderstood = true;
 }
 
 static void on_closed(void *ctx)

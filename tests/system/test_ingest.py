@@ -11,9 +11,8 @@ import threading
 
 import pytest
 from api_daemon import ALICE, daemon_of, wait_for
-from fake_adapter import World
 from test_api_access import free_port
-from test_reknitd_nodes import Site
+from test_reknitd_nodes import Site, world  # noqa: F401
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root asks as several users")
 
@@ -22,10 +21,7 @@ PATH = "/v1/ingest/alertmanager"
 
 
 class AlertSite(Site):
-    def tell(self, **nodes):
-        agents = {"listen": f"127.0.0.1:{self.port}", "auth": "key", "key_file": str(self.key)}
-        self.daemon.configure(mode="act", agents=agents, nodes={"max_drained": 50, **nodes}, alerts=RULES)
-        self.daemon.reload()
+    config = {"alerts": RULES}
 
     def post(self, *alerts, uid=0, **more):
         body = {"version": "4", "status": "firing", "receiver": "reknit", "alerts": list(alerts), **more}
@@ -35,12 +31,6 @@ class AlertSite(Site):
 def alert(name, status="firing", **labels):
     return {"status": status, "labels": {"alertname": name, **labels}, "annotations": {"summary": f"{name} is told"},
             "startsAt": "2026-12-01T10:00:00Z", "endsAt": "0001-01-01T00:00:00Z", "fingerprint": "ab"}
-
-
-@pytest.fixture
-def world():
-    with World(nodes=4) as w:
-        yield w
 
 
 @pytest.fixture
@@ -70,6 +60,25 @@ def test_what_the_configuration_knows_of_is_acted_on(site):
     assert site.node("n2")["reason"].startswith("reknit:") and "drain" in site.node("n2")["flags"]
     assert site.post({**told, "status": "resolved"}) == (200, counts(taken=1))
     assert site.post({**told, "status": "resolved"}) == (200, counts(known_already=1))
+
+
+def test_an_alert_is_over_whatever_it_asks_for_by_then(site):
+    told = alert("GpuDoubleBitError", node="n2", gpu="0")
+    assert site.post(told) == (200, counts(taken=1))
+    site.ledger("n2", lambda x: x["drained"])
+    site.config = {}
+    site.tell(mode="act")
+    assert site.post({**told, "status": "resolved"}) == (200, counts(taken=1))
+    assert site.ledger("n2")["isolation"] == "none"
+
+
+def test_two_gpus_of_a_node_are_two(site):
+    first, second = (alert("GpuDoubleBitError", node="n2", gpu=number) for number in "01")
+    assert site.post(first, second) == (200, counts(taken=2))
+    assert site.post({**first, "status": "resolved"}) == (200, counts(taken=1))
+    assert site.ledger("n2")["isolation"] == "reset"  # the other still has it
+    assert site.post({**second, "status": "resolved"}) == (200, counts(taken=1))
+    assert site.ledger("n2")["isolation"] == "none"
 
 
 def test_what_it_does_not_know_of_is_only_known(site):

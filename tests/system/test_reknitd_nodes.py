@@ -41,6 +41,8 @@ class Witness(Node):
 
 
 class Site(Place):
+    config = {}  # what else is configured
+
     def __init__(self, folder, world, **nodes):
         super().__init__(folder, world)
         self.world = world
@@ -48,7 +50,7 @@ class Site(Place):
 
     def tell(self, **nodes):
         agents = {"listen": f"127.0.0.1:{self.port}", "auth": "key", "key_file": str(self.key)}
-        self.daemon.configure(mode="act", agents=agents, nodes={"max_drained": 50, **nodes})
+        self.daemon.configure(mode="act", agents=agents, nodes={"max_drained": 50, **nodes}, **self.config)
         self.daemon.reload()
 
     def node(self, name):

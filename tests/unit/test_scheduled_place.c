@@ -518,7 +518,7 @@ static void so_many_nodes_are_kept_out_and_no_more(void **state)
     fail_with_node(w, "n3");
     assert_int_equal(world_decision(w)->n_nodes, 1);
     assert_string_equal(world_decision(w)->nodes[0], "n2");
-    assert_non_null(strstr(world_decision(w)->why, "max_excluded"));
+    assert_non_null(strstr(world_decision(w)->why, "max_excluded allows no more than 1 nodes"));
     grant_requeue(w, 0);
     begin_attempt(w);
     world_step(w, 2);

@@ -39,7 +39,6 @@
 #define INTERRUPT_CERTAIN 50 /* of a word that ended the job, whatever was before */
 #define ASKED_BY_USER     95 /* that it was cancelled */
 #define ASKED_BY_SOMEBODY 60
-#define NOTHING_TOLD      20 /* confidence when no line was understood, or the end is not known */
 #define FINISHED_GAP      60 /* ... when the work was done in the part that could be read */
 
 static void set(struct judge *j, enum incident_class class, enum cause cause, int32_t confidence)
@@ -53,7 +52,7 @@ static bool rule_empty(struct judge *j)
 {
     if (j->e->seen > 0 || j->ending != ENDING_UNKNOWN)
         return false;
-    set(j, CLASS_HEALTHY, CAUSE_NONE, NOTHING_TOLD);
+    set(j, CLASS_HEALTHY, CAUSE_NONE, CONFIDENCE_UNTOLD);
     return true;
 }
 
@@ -644,10 +643,10 @@ const struct hit *rules_only_sign(const struct judge *j)
 
 static bool rule_healthy(struct judge *j)
 {
-    int32_t confidence = j->in->finished ? 90 : rules_only_sign(j) ? NOTHING_TOLD : 70;
+    int32_t confidence = j->in->finished ? 90 : rules_only_sign(j) ? CONFIDENCE_UNTOLD : 70;
 
     if (j->e->gap)
-        confidence = j->in->finished ? FINISHED_GAP : NOTHING_TOLD;
+        confidence = j->in->finished ? FINISHED_GAP : CONFIDENCE_UNTOLD;
     j->primary = NULL;
     set(j, CLASS_HEALTHY, CAUSE_NONE, confidence);
     return true;

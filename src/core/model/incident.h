@@ -51,6 +51,8 @@ struct progress_summary {
     usec_t median_step;            /* NUMBER_NONE: not known */
 };
 
+#define CONFIDENCE_UNTOLD 20 /* percent; of "healthy": no line says so, or the end is not known */
+
 struct incident {
     enum incident_class class;
     enum cause cause;

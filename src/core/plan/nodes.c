@@ -30,16 +30,6 @@ static usec_t hour_room(const struct model *m, usec_t then)
     return 0;
 }
 
-uint32_t plan_nodes_drained_within_hour(const struct model *m)
-{
-    const deeds *list = &m->deeds[DEED_DRAINED];
-    uint32_t n = 0;
-
-    for (size_t i = list->n; i-- > 0 && list->v[i].at + USEC_PER_HOUR > m->now;)
-        n++;
-    return n;
-}
-
 static bool is_full(const struct model *m)
 {
     uint32_t most = m->nodes.terms.max_drained;

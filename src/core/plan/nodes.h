@@ -12,9 +12,6 @@ usec_t plan_node_due(const struct model *m, const struct node_ledger *l);
 /* Whether it may still be carried out: asked again then, since people may have said otherwise. */
 bool plan_node_permits(const struct model *m, const struct intent_facts *f);
 
-/* How many were drained within the last hour. */
-uint32_t plan_nodes_drained_within_hour(const struct model *m);
-
 /* Why a node that stands convicted is not drained, in words; NULL = it is, or soon will be. */
 const char *plan_node_waits(const struct model *m, const struct node_ledger *l);
 

@@ -204,12 +204,14 @@ static void exclude_node(const struct model *m, const struct job *j, const char 
     } else if (sched_requires(j, node)) {
         decision_add(d, "; its user requires %.64s, which stays in: look at it", node);
     } else if (!may_keep_out(m, node)) {
-        decision_add(d, "; %.64s is kept out of so many jobs already that it stays in: look at it",
-                     node);
+        decision_add(d,
+                     "; within the hour %.64s was kept out of %u jobs, which is all that "
+                     "brakes.exclusions_per_node_hour allows, so it stays in: look at it",
+                     node, m->brakes.exclusions_per_node_hour);
     } else if (!has_share_left(m, d, node)) {
         decision_add(d,
-                     "; %u nodes are kept out of jobs already, as many as max_excluded allows, so "
-                     "%.64s stays in: look at it, drain it, or raise max_excluded",
+                     "; max_excluded allows no more than %u nodes to be kept out of jobs, so %.64s "
+                     "stays in: look at it, drain it, or raise max_excluded",
                      m->brakes.max_excluded, node);
     } else {
         list_node(d, node);

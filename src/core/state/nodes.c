@@ -134,6 +134,13 @@ uint32_t nodes_drained(const struct nodes *n)
     return count;
 }
 
+void nodes_count(const struct nodes *n, uint32_t ret[ISOLATION_MAX])
+{
+    memset(ret, 0, ISOLATION_MAX * sizeof(ret[0]));
+    VEC_FOREACH (&n->list, l)
+        ret[(*l)->verdict.isolation]++;
+}
+
 bool nodes_await(const struct nodes *n, uint64_t intent)
 {
     VEC_FOREACH (&n->list, at)

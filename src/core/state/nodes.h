@@ -124,6 +124,8 @@ const struct shared_fault *nodes_shared(const struct nodes *n, const struct node
                                         usec_t now);
 /* How many are drained by us, or soon will be. */
 uint32_t nodes_drained(const struct nodes *n);
+/* How many nodes what stands against them asks so much for. */
+void nodes_count(const struct nodes *n, uint32_t ret[ISOLATION_MAX]);
 /* Whether the intent of that number has no result yet. */
 bool nodes_await(const struct nodes *n, uint64_t intent);
 

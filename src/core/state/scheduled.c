@@ -33,11 +33,6 @@
 /* Amendments that lie further apart than that are not a row of them. */
 #define HASTE_LASTS (5 * USEC_PER_MIN)
 
-const struct policy *policy_of(const struct model *m, const struct job *j)
-{
-    return j->has_policy ? &j->policy : &m->policy;
-}
-
 /* Readings of the state */
 
 bool sched_is_let_go(const struct job *j)
@@ -127,49 +122,6 @@ bool sched_may_be_armed(const struct model *m, const struct job *j)
     const struct sched *s = &j->sched;
 
     return (s->armed && s->disarms < WISH_TRIES) || is_arming(m, j);
-}
-
-/* Deeds */
-
-void model_add_deed(struct model *m, enum deed_kind kind, const char *name)
-{
-    deeds *list = &m->deeds[kind];
-    size_t old = 0;
-    struct deed *d;
-
-    while (old < list->n &&
-           (list->v[old].at + USEC_PER_HOUR <= m->now || list->n - old >= DEEDS_MAX))
-        old++;
-    if (old > 0) {
-        memmove(list->v, list->v + old, (list->n - old) * sizeof(list->v[0]));
-        list->n -= old;
-    }
-    d = VEC_PUSH(list);
-    *d = (struct deed){.at = m->now};
-    STR_COPY(d->name, name);
-}
-
-usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *name, usec_t span,
-                     uint32_t limit)
-{
-    const deeds *list = &m->deeds[kind];
-    uint32_t n = 0;
-
-    if (limit == 0)
-        return m->now;
-    if (limit > DEEDS_MAX)
-        limit = DEEDS_MAX;
-    for (size_t i = list->n; i-- > 0 && list->v[i].at + span > m->now;)
-        if ((!name || streq(list->v[i].name, name)) && ++n == limit)
-            return list->v[i].at + span;
-    return m->now;
-}
-
-usec_t model_storm_until(const struct model *m)
-{
-    const struct brakes *b = &m->brakes;
-
-    return model_room_at(m, DEED_INTERRUPTED, NULL, b->storm_window, b->storm_jobs);
 }
 
 /* Inputs */
@@ -316,6 +268,16 @@ bool sched_keeps_out(const struct model *m, const struct job *j, uint32_t k)
         return false;
     return (n->asked && is_kept_out(&s->look, n->node)) ||
            (goes_on(j) && !s->nodes_refused && !s->in_force && s->tries < NODES_TRIES);
+}
+
+uint32_t sched_kept_out(const struct model *m)
+{
+    uint32_t n = 0;
+
+    VEC_FOREACH (&m->jobs, j)
+        for (uint32_t k = 0; k < (*j)->sched.n_kept; k++)
+            n += sched_keeps_out(m, *j, k);
+    return n;
 }
 
 bool sched_lacks_exclusions(const struct job *j)
@@ -673,50 +635,6 @@ static void note_amendment(struct model *m, struct job *j, const struct intent_f
     s->asked_begin = f->not_before;
 }
 
-/* Its place, and those behind it */
-
-static bool keep_place_intent(struct sched *s, const struct intent_facts *f, usec_t now)
-{
-    switch (f->intent) {
-    case INTENT_RESERVE:
-        STR_COPY(s->reservation, f->reservation);
-        s->reserved_at = now;
-        s->reserves++;
-        s->unreserves = 0;
-        return true;
-    case INTENT_UNRESERVE:
-        s->unreserves++;
-        s->unreserved_at = now;
-        return true;
-    case INTENT_YIELD:
-        s->yields++;
-        s->yield_due = false;
-        return true;
-    case INTENT_MEND:
-        s->mends++;
-        s->mend_due = false;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* What is not known to be gone counts as there: it is given back, and that may be done twice. */
-static void keep_place_result(struct sched *s, const struct intent_facts *f,
-                              const struct result_facts *r)
-{
-    bool done = r->outcome == OUTCOME_DONE;
-    bool not_done = r->outcome == OUTCOME_FAILED || r->outcome == OUTCOME_VOID;
-
-    if ((f->intent == INTENT_RESERVE && not_done) || (f->intent == INTENT_UNRESERVE && done))
-        s->reservation[0] = '\0';
-    if (f->intent == INTENT_AMEND && f->first) {
-        s->is_first |= done;
-        s->raised |= !not_done;
-    }
-    s->raised &= f->intent != INTENT_YIELD || !done;
-}
-
 static void note_acted(struct model *m, const struct sched *s)
 {
     model_add_deed(m, DEED_ACTED, s->partition);
@@ -770,7 +688,7 @@ bool sched_intent(struct model *m, struct job *j, const struct event *e)
         s->released_at = m->now;
         return true;
     default:
-        return keep_place_intent(s, &e->intended, m->now);
+        return sched_place_asked(s, &e->intended, m->now);
     }
 }
 
@@ -827,7 +745,7 @@ void sched_result(struct model *m, struct job *j, const struct event *intent,
         s->held_for_people |= r->outcome == OUTCOME_DONE && of_this_decision;
         break;
     case INTENT_AMEND: /* the first time it may have been something else than the nodes */
-        keep_place_result(s, &intent->intended, r);
+        sched_place_answered(s, &intent->intended, r);
         s->nodes_refused |= r->outcome == OUTCOME_FAILED && intent->intended.n_nodes > 0 &&
                             of_this_decision && s->tries > 1;
         break;
@@ -845,7 +763,7 @@ void sched_result(struct model *m, struct job *j, const struct event *intent,
     case INTENT_RESERVE:
     case INTENT_UNRESERVE:
     case INTENT_YIELD:
-        keep_place_result(s, &intent->intended, r);
+        sched_place_answered(s, &intent->intended, r);
         break;
     default:
         return;

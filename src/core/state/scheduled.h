@@ -23,4 +23,9 @@ void sched_result(struct model *m, struct job *j, const struct event *intent,
 
 void model_add_deed(struct model *m, enum deed_kind kind, const char *name);
 
+/* place.c. Whether the intent is about its place, or that of others. */
+bool sched_place_asked(struct sched *s, const struct intent_facts *f, usec_t now);
+void sched_place_answered(struct sched *s, const struct intent_facts *f,
+                          const struct result_facts *r);
+
 #endif

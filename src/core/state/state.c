@@ -181,3 +181,8 @@ usec_t kill_limit(const struct model *m, const struct job *j)
         return USEC_NEVER;
     return a->killed_at + policy_of(m, j)->kill_grace + KILL_PATIENCE;
 }
+
+const struct policy *policy_of(const struct model *m, const struct job *j)
+{
+    return j->has_policy ? &j->policy : &m->policy;
+}

@@ -322,6 +322,9 @@ const struct policy *policy_of(const struct model *m, const struct job *j);
 usec_t model_room_at(const struct model *m, enum deed_kind kind, const char *name, usec_t span,
                      uint32_t limit);
 
+/* How many there were within the last hour, as far as they are kept. */
+uint32_t model_deeds_of_hour(const struct model *m, enum deed_kind kind);
+
 /* Until when so many were interrupted at once that it is one event; m->now: it is none. */
 usec_t model_storm_until(const struct model *m);
 
@@ -365,6 +368,8 @@ bool sched_lacks_exclusions(const struct job *j);
 /* The k-th of its nodes to be kept out is now, or will be in a moment: not only thought of, and of
  * a job that lives. */
 bool sched_keeps_out(const struct model *m, const struct job *j, uint32_t k);
+/* Pairs of a job and a node that it is kept out of. */
+uint32_t sched_kept_out(const struct model *m);
 
 /* Its user does not want it requeued (Slurm's --no-requeue), and as it has ended, that cannot be
  * changed any more. */
